@@ -13,7 +13,7 @@ packages=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev
   libabsl-dev librocksdb-dev prometheus-cpp-dev libyaml-cpp-dev libcli11-dev
   # tests and benches
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libgtest-dev libgmock-dev libbenchmark-dev clang-format
   # jobs of the quickstart, the Python client test
   python3 python3-torch python3-grpcio python3-protobuf
 )

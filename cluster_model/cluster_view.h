@@ -34,7 +34,7 @@ constexpr Unavailable operator&(Unavailable a, Unavailable b) {
 struct Allocation {
   JobId job = 0;
   AttemptNumber attempt = 0;
-  GpuSet gpus;
+  GpuSet gpus = GpuSet();
   bool exclusive = false;                            // a job without GPUs that holds the whole host
   absl::Time expected_end = absl::InfiniteFuture();  // by the job's time limit
 };
@@ -69,20 +69,22 @@ class ClusterView {
   absl::Span<const Allocation> allocations(HostId host) const { return allocations_[host.value]; }
   const DomainCounts& counts(DomainId domain) const { return counts_[domain.value]; }
   bool WholeFree(HostId host) const;  // in the sense of DomainCounts, rails up or not
-  // Grows whenever something below the domain changes; equal versions mean equal contents below. For caches.
+  // Grows whenever something below the domain changes; equal versions mean equal contents below, also between a view and snapshots of it
+  // that were not changed themselves. For caches.
   uint64_t version(DomainId domain) const { return versions_[domain.value]; }
 
   // All changes cost O(tiers).
-  // kFailedPrecondition if a GPU is allocated already, or the host has an exclusive allocation, or (exclusive) any allocation.
+  // kFailedPrecondition if a GPU is allocated already, or the host has an exclusive allocation, or (exclusive) any allocation. Whether the
+  // host takes new work, and whether the GPUs work, is not asked: after a restart allocations are older than what is known of the host.
   absl::Status Allocate(HostId host, const Allocation& allocation);
   // Whatever the attempt holds on the host; nothing if it holds nothing. Returns whether it held something.
   bool Release(HostId host, JobId job, AttemptNumber attempt);
   void SetUnavailable(HostId host, Unavailable reasons);
-  void SetPresent(HostId host, GpuSet gpus);
+  void SetPresent(HostId host, GpuSet gpus);  // GPUs beyond the host's description are ignored
   void SetRailsDown(HostId host, int rails);
 
-  // The same allocations and states on another fabric, matched by host name. kFailedPrecondition names hosts that hold allocations and
-  // are missing from the new fabric.
+  // The same allocations and states on another fabric, matched by host name; hosts that are new are up and free. kFailedPrecondition names
+  // hosts that hold allocations and are missing from the new fabric.
   absl::StatusOr<ClusterView> MovedTo(std::shared_ptr<const Fabric> fabric) const;
 
   // Invariant 7: every count equals what a walk over the tree gives. O(hosts). For tests, the simulator and fsck.

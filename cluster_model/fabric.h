@@ -1,8 +1,8 @@
 // The fabric: a tree of domains with hosts as leaves. Immutable; a change makes a new one.
 //
 // Tier 1 is the domain that a host's NICs plug into (rack, leaf, scalable unit), the top tier is the root, one domain. All hosts are
-// equally deep: readers put pass-through domains where a description's branches are shorter. Hosts are numbered depth first in the order of
-// the description, so that the hosts of every domain are one contiguous range: this is "fabric order".
+// equally deep: Build puts pass-through domains ("edge1@pod") where a description's branches are shorter. Hosts are numbered depth first in
+// the order of the description, so that the hosts of every domain are one contiguous range: this is "fabric order".
 #ifndef CLOSEKNIT_CLUSTER_MODEL_FABRIC_H_
 #define CLOSEKNIT_CLUSTER_MODEL_FABRIC_H_
 
@@ -51,9 +51,9 @@ struct Domain {
 struct FabricDescription {
   struct DomainEntry {
     std::string name;
-    std::vector<int> child_domains;
-    std::vector<int> hosts;
-    Uplinks uplinks;
+    std::vector<int> child_domains = {};
+    std::vector<int> hosts = {};
+    Uplinks uplinks = {};
   };
   std::string name;                     // of the cluster
   std::vector<std::string> tier_names;  // from tier 1 up; may be empty: rack, pod, core, tier4, ...
@@ -64,8 +64,9 @@ struct FabricDescription {
 
 class Fabric {
  public:
-  // kInvalidArgument: no host, a duplicate name, a domain or host without parent or with two, a cycle, more than kMaxTiers tiers, more
-  // tier names than tiers, a host with 0 or more than 64 GPUs. The message names the culprit. O(domains + hosts).
+  // kInvalidArgument: no host, a duplicate name, a domain or host without parent or with two, a domain without hosts, a cycle, more than
+  // kMaxTiers tiers, more tier names than tiers, a host with 0 or more than 64 GPUs. The message names the culprit. Tier names that are
+  // missing at the top are the usual ones. Domains are numbered in pre-order, the root first. O(domains + hosts).
   static absl::StatusOr<Fabric> Build(FabricDescription description);
 
   const std::string& name() const { return name_; }
@@ -95,6 +96,9 @@ class Fabric {
   int total_gpus() const { return total_gpus_; }
 
  private:
+  friend class FabricBuilder;
+  Fabric() = default;
+
   std::string name_;
   std::vector<std::string> tier_names_;
   std::vector<Host> hosts_;

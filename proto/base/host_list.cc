@@ -23,6 +23,8 @@ class Expander {
  public:
   explicit Expander(absl::string_view list) : list_(list) {}
 
+  size_t position() const { return position_; }
+
   absl::StatusOr<std::vector<std::string>> Run() {
     std::vector<std::string> hosts;
     SkipSeparators();
@@ -43,11 +45,11 @@ class Expander {
     while (position_ < list_.size() && AtSeparator()) ++position_;
   }
 
-  absl::Status Error(absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat("host list, position ", position_ + 1, ": ", what));
-  }
+  static absl::Status Error(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
   absl::Status TooLong() const { return Error(absl::StrCat("more than ", kMaxHostListSize, " hosts")); }
+
+  absl::Status NameTooLong() const { return Error(absl::StrCat("a host name of more than ", kMaxHostNameLength, " characters")); }
 
   absl::Status Unexpected() const {
     const unsigned char c = list_[position_];
@@ -64,6 +66,7 @@ class Expander {
       if (c == '[') {
         ASSIGN_OR_RETURN(const std::vector<std::string> numbers, Bracket());
         if (names.size() * numbers.size() > kMaxHostListSize) return TooLong();
+        if (names.back().size() + numbers.back().size() > kMaxHostNameLength) return NameTooLong();
         std::vector<std::string> product;
         product.reserve(names.size() * numbers.size());
         for (const std::string& name : names) {
@@ -73,6 +76,7 @@ class Expander {
       } else if (IsNameCharacter(c)) {
         const size_t text = position_;
         while (position_ < list_.size() && IsNameCharacter(list_[position_])) ++position_;
+        if (names.back().size() + position_ - text > kMaxHostNameLength) return NameTooLong();
         for (std::string& name : names) absl::StrAppend(&name, list_.substr(text, position_ - text));
       } else {
         return Unexpected();
@@ -146,7 +150,19 @@ bool SameWidth(const NumberedName& name, size_t width) { return Padded(name.numb
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view list) { return Expander(list).Run(); }
+absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view list, size_t* error_offset) {
+  Expander expander(list);
+  absl::StatusOr<std::vector<std::string>> hosts = expander.Run();
+  if (!hosts.ok()) *error_offset = expander.position();
+  return hosts;
+}
+
+absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view list) {
+  size_t offset = 0;
+  absl::StatusOr<std::vector<std::string>> hosts = ExpandHostList(list, &offset);
+  if (hosts.ok()) return hosts;
+  return absl::InvalidArgumentError(absl::StrCat("host list, position ", offset + 1, ": ", hosts.status().message()));
+}
 
 std::string FoldHostList(absl::Span<const std::string> hosts) {
   std::string folded;

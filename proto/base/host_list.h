@@ -17,10 +17,15 @@ namespace closeknit {
 // A list may name at most this many hosts; a longer one is an error, so that "h[0-9999999999]" costs nothing.
 inline constexpr size_t kMaxHostListSize = 1'000'000;
 
+// A name longer than this is an error, as in DNS.
+inline constexpr size_t kMaxHostNameLength = 253;
+
 // Expands a list in the order written; the last bracket of a name varies fastest. Duplicates are kept. Commas and white space separate
 // names outside brackets. Errors (kInvalidArgument) name the byte position (from 1) and what is wrong: unbalanced or empty brackets, a
 // range that runs down, a number of more than 18 digits, an empty name, characters other than letters, digits, '-', '_', '.'.
 absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view list);
+// The same for readers of files: the message is without "host list, position N", the offset (from 0) is in *error_offset.
+absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view list, size_t* error_offset);
 
 // The shortest list of one bracket a name that expands to exactly these names in exactly this order.
 // FoldHostList({"h1","h2","h3","h7"}) == "h[1-3,7]"; equal neighbours are kept: {"h1","h1"} gives "h[1,1]".

@@ -44,6 +44,8 @@ TEST(HostList, ErrorsNamePositionAndFault) {
       {"h\xff", "0xff"},
       {"a b;c", "position 4"},
       {"h[1 2]", "expected ','"},
+      {std::string(254, 'h'), "more than 253 characters"},
+      {std::string(200, 'h') + "[1-2]" + std::string(60, 'h'), "more than 253 characters"},
   };
   for (const auto& [list, message] : cases) {
     const auto result = ExpandHostList(list);
@@ -51,6 +53,12 @@ TEST(HostList, ErrorsNamePositionAndFault) {
     EXPECT_THAT(std::string(result.status().message()), HasSubstr(message)) << list;
     EXPECT_THAT(std::string(result.status().message()), HasSubstr("position ")) << list;
   }
+}
+
+TEST(HostList, GivesTheOffsetOfAnError) {
+  size_t offset = 0;
+  EXPECT_EQ(ExpandHostList("a b;c", &offset).status().message(), "unexpected ';'; host names are letters, digits, '-', '_' and '.'");
+  EXPECT_EQ(offset, 3u);
 }
 
 TEST(HostList, FoldKeepsTheOrderOfAPlacement) {

@@ -23,6 +23,7 @@ enum class Unavailable : uint8_t {
   kDown = 1,      // no agent connected
   kDrained = 2,   // by an operator or by policy
   kReserved = 4,  // for somebody else
+  kResting = 8,   // could not prepare a gang; tried again after a back-off
 };
 constexpr Unavailable operator|(Unavailable a, Unavailable b) {
   return static_cast<Unavailable>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));

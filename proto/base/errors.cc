@@ -80,7 +80,10 @@ absl::Status FromRpcStatus(const google::rpc::Status& rpc) {
   return status;
 }
 
-absl::Status CheckText(absl::string_view field, absl::string_view text, size_t max_bytes) {
+namespace {
+
+// `refused` tells which ASCII characters are not accepted.
+absl::Status CheckCharacters(absl::string_view field, absl::string_view text, size_t max_bytes, bool (*refused)(unsigned char)) {
   if (text.size() > max_bytes) {
     return InvalidField(field, absl::StrCat(text.size(), " bytes; at most ", max_bytes, " are accepted"));
   }
@@ -88,12 +91,20 @@ absl::Status CheckText(absl::string_view field, absl::string_view text, size_t m
     const size_t length = Utf8Length(text.substr(i));
     if (length == 0) return InvalidField(field, absl::StrCat("not UTF-8 at byte ", i + 1));
     const unsigned char c = text[i];
-    if (length == 1 && ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)) {
-      return InvalidField(field, absl::StrFormat("control character 0x%02x at byte %d", c, i + 1));
-    }
+    if (length == 1 && refused(c)) return InvalidField(field, absl::StrFormat("control character 0x%02x at byte %d", c, i + 1));
     i += length;
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckText(absl::string_view field, absl::string_view text, size_t max_bytes) {
+  return CheckCharacters(field, text, max_bytes, [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; });
+}
+
+absl::Status CheckUtf8(absl::string_view field, absl::string_view text, size_t max_bytes) {
+  return CheckCharacters(field, text, max_bytes, [](unsigned char c) { return c == 0; });
 }
 
 }  // namespace closeknit

@@ -37,6 +37,9 @@ absl::Status FromRpcStatus(const google::rpc::Status& status);
 // kInvalidArgument unless `text` is UTF-8 without control characters other than `\n` and `\t`.
 absl::Status CheckText(absl::string_view field, absl::string_view text, size_t max_bytes);
 
+// The same for what a program reads, not a person: any UTF-8 without NUL.
+absl::Status CheckUtf8(absl::string_view field, absl::string_view text, size_t max_bytes);
+
 }  // namespace closeknit
 
 #endif  // CLOSEKNIT_PROTO_BASE_ERRORS_H_

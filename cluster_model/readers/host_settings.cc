@@ -15,10 +15,10 @@ namespace closeknit {
 namespace {
 
 constexpr absl::string_view kDirective = "#closeknit:";
-constexpr absl::string_view kKeys[] = {"gpus", "rails", "nics"};
+constexpr absl::string_view kKeys[] = {"gpus", "rails", "nics", "hosts"};
 
 // One "key=value" of a directive.
-void ApplySetting(absl::string_view setting, Position at, Host* host, Diagnostics* diagnostics) {
+void ApplySetting(absl::string_view setting, Position at, NameLists* names, ForeignSettings* settings, Diagnostics* diagnostics) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(setting, absl::MaxSplits('=', 1));
   const auto& [key, value] = parts;
   int number = 0;
@@ -26,16 +26,22 @@ void ApplySetting(absl::string_view setting, Position at, Host* host, Diagnostic
     if (!absl::SimpleAtoi(value, &number) || number < 1 || number > kMaxHostGpus) {
       return diagnostics->Add(at, absl::StrCat("gpus=", value, " is not accepted; 1..", kMaxHostGpus));
     }
-    host->gpus = number;
+    settings->host.gpus = number;
   } else if (key == "rails") {
     if (!absl::SimpleAtoi(value, &number) || number < 0 || number > kMaxHostRails) {
       return diagnostics->Add(at, absl::StrCat("rails=", value, " is not accepted; 0 (not stated)..", kMaxHostRails));
     }
-    host->rails = number;
+    settings->host.rails = number;
   } else if (key == "nics") {
     const std::optional<Uplinks> links = ParseLinks(value);
     if (!links.has_value()) return diagnostics->Add(at, absl::StrCat("nics=", value, " is not accepted; ", kLinksForm));
-    host->nics = *links;
+    settings->host.nics = *links;
+  } else if (key == "hosts") {
+    const std::optional<std::vector<std::string>> list = names->Expand(value, {at.line, at.column + static_cast<int>(key.size()) + 1});
+    if (!list.has_value()) return;
+    if (!settings->hosts.has_value()) settings->hosts.emplace();
+    settings->hosts_at = at;
+    settings->hosts->insert(list->begin(), list->end());
   } else {
     diagnostics->Add(at, Unknown("setting", key, kKeys));
   }
@@ -54,19 +60,19 @@ std::optional<Uplinks> ParseLinks(absl::string_view text) {
   return in_range ? std::make_optional(links) : std::nullopt;
 }
 
-Host DefaultHost(absl::string_view contents, Diagnostics* diagnostics) {
-  Host host;
-  host.rails = 0;
+ForeignSettings ReadForeignSettings(absl::string_view contents, NameLists* names, Diagnostics* diagnostics) {
+  ForeignSettings settings;
+  settings.host.rails = 0;
   int line = 0;
   for (const absl::string_view text : absl::StrSplit(contents, '\n')) {
     ++line;
     const absl::string_view trimmed = absl::StripAsciiWhitespace(text);
     if (!absl::StartsWith(trimmed, kDirective)) continue;
     for (const absl::string_view setting : absl::StrSplit(trimmed.substr(kDirective.size()), absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
-      ApplySetting(setting, {line, static_cast<int>(setting.data() - text.data()) + 1}, &host, diagnostics);
+      ApplySetting(setting, {line, static_cast<int>(setting.data() - text.data()) + 1}, names, &settings, diagnostics);
     }
   }
-  return host;
+  return settings;
 }
 
 }  // namespace closeknit

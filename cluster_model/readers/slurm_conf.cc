@@ -27,10 +27,11 @@ struct LogicalLine {
 
 class ConfReader {
  public:
-  ConfReader(absl::string_view contents, Diagnostics* diagnostics) : rest_(contents), diagnostics_(diagnostics), names_(diagnostics) {}
+  ConfReader(absl::string_view contents, NameLists* names, Diagnostics* diagnostics)
+      : rest_(contents), diagnostics_(diagnostics), names_(names) {}
 
   std::vector<SwitchEntry> Read() {
-    while (!rest_.empty() && !names_.exhausted()) ReadLine(NextLine());
+    while (!rest_.empty() && !names_->exhausted()) ReadLine(NextLine());
     return std::move(switches_);
   }
 
@@ -172,9 +173,9 @@ class ConfReader {
   // nullopt: reported, where it is even if the list is continued on the next line.
   std::optional<std::vector<std::string>> Names(const LogicalLine& line, const Setting& setting) {
     size_t offset = 0;
-    absl::StatusOr<std::vector<std::string>> names = names_.Expand(setting.value, setting.value_at, &offset);
+    absl::StatusOr<std::vector<std::string>> names = names_->Expand(setting.value, setting.value_at, &offset);
     if (!names.ok()) diagnostics_->Add(line.At(setting.value_offset + offset), names.status().message());
-    if (!names.ok() || names_.exhausted()) return std::nullopt;
+    if (!names.ok() || names_->exhausted()) return std::nullopt;
     return *std::move(names);
   }
 
@@ -190,17 +191,18 @@ class ConfReader {
   absl::string_view rest_;
   int line_ = 0;
   Diagnostics* const diagnostics_;
-  NameLists names_;
+  NameLists* const names_;
   std::vector<SwitchEntry> switches_;
 };
 
 }  // namespace
 
 FabricDescription ReadSlurmConf(absl::string_view contents, Diagnostics* diagnostics) {
-  const Host default_host = DefaultHost(contents, diagnostics);
-  const std::vector<SwitchEntry> switches = ConfReader(contents, diagnostics).Read();
+  NameLists names(diagnostics);
+  const ForeignSettings settings = ReadForeignSettings(contents, &names, diagnostics);
+  const std::vector<SwitchEntry> switches = ConfReader(contents, &names, diagnostics).Read();
   if (!diagnostics->empty()) return {};
-  return ToDescription(switches, default_host, diagnostics);
+  return ToDescription(switches, settings, diagnostics);
 }
 
 }  // namespace closeknit

@@ -23,7 +23,7 @@ constexpr size_t kMaxNameBytes = 64;
 
 class SlurmYamlReader {
  public:
-  explicit SlurmYamlReader(Diagnostics* diagnostics) : diagnostics_(diagnostics), names_(diagnostics) {}
+  SlurmYamlReader(NameLists* names, Diagnostics* diagnostics) : diagnostics_(diagnostics), names_(names) {}
 
   std::vector<SwitchEntry> Read(const YamlNode& root) {
     const YamlNode* tree = ChooseTree(root);
@@ -33,7 +33,7 @@ class SlurmYamlReader {
     std::vector<SwitchEntry> switches;
     for (const YamlNode& node : map.List("switches")) {
       switches.push_back(ReadSwitch(node));
-      if (names_.exhausted()) break;
+      if (names_->exhausted()) break;
     }
     return switches;
   }
@@ -91,25 +91,26 @@ class SlurmYamlReader {
     if (node->kind != YamlNode::Kind::kScalar) {
       return diagnostics_->Add(node->at, absl::StrCat(key, ": ", KindName(node->kind), " is not accepted; a host list, e.g. h[1-4]"));
     }
-    std::optional<std::vector<std::string>> expanded = names_.Expand(node->scalar, *at);
+    std::optional<std::vector<std::string>> expanded = names_->Expand(node->scalar, *at);
     if (!expanded.has_value()) return;
     if (expanded->empty()) diagnostics_->Add(*at, absl::StrCat(key, " is empty; list what is below the switch, e.g. h[1-4]"));
     *names = *std::move(expanded);
   }
 
   Diagnostics* const diagnostics_;
-  NameLists names_;
+  NameLists* const names_;
 };
 
 }  // namespace
 
 FabricDescription ReadSlurmYaml(absl::string_view contents, Diagnostics* diagnostics) {
-  const Host default_host = DefaultHost(contents, diagnostics);
+  NameLists names(diagnostics);
+  const ForeignSettings settings = ReadForeignSettings(contents, &names, diagnostics);
   const std::optional<YamlNode> root = ParseYaml(contents, diagnostics);
   if (!root.has_value()) return {};
-  const std::vector<SwitchEntry> switches = SlurmYamlReader(diagnostics).Read(*root);
+  const std::vector<SwitchEntry> switches = SlurmYamlReader(&names, diagnostics).Read(*root);
   if (!diagnostics->empty()) return {};
-  return ToDescription(switches, default_host, diagnostics);
+  return ToDescription(switches, settings, diagnostics);
 }
 
 }  // namespace closeknit

@@ -13,11 +13,14 @@ constexpr int kNone = -1;
 
 class SwitchTree {
  public:
-  SwitchTree(absl::Span<const SwitchEntry> switches, const Host& default_host, Diagnostics* diagnostics)
-      : switches_(switches), default_host_(default_host), diagnostics_(diagnostics), parent_(switches.size(), kNone) {}
+  SwitchTree(absl::Span<const SwitchEntry> switches, const ForeignSettings& settings, Diagnostics* diagnostics)
+      : switches_(switches), settings_(settings), diagnostics_(diagnostics), parent_(switches.size(), kNone) {}
 
   FabricDescription Build() {
     if (switches_.empty()) diagnostics_->Add({}, "the description has no switch");
+    if (settings_.hosts.has_value()) {
+      diagnostics_->Add(settings_.hosts_at, "hosts= is for ibnetdiscover output; Slurm's files list compute nodes only");
+    }
     NumberSwitches();
     for (int s = 0; s < size(); ++s) {
       AddChildren(s);
@@ -85,7 +88,7 @@ class SwitchTree {
         return;
       }
       out_.domains[s].hosts.push_back(static_cast<int>(out_.hosts.size()));
-      out_.hosts.push_back(default_host_);
+      out_.hosts.push_back(settings_.host);
       out_.hosts.back().name = name;
     }
   }
@@ -138,7 +141,7 @@ class SwitchTree {
   }
 
   const absl::Span<const SwitchEntry> switches_;
-  const Host& default_host_;
+  const ForeignSettings& settings_;
   Diagnostics* const diagnostics_;
   std::vector<int> parent_;
   absl::flat_hash_map<absl::string_view, int> by_name_;
@@ -148,8 +151,8 @@ class SwitchTree {
 
 }  // namespace
 
-FabricDescription ToDescription(absl::Span<const SwitchEntry> switches, const Host& default_host, Diagnostics* diagnostics) {
-  return SwitchTree(switches, default_host, diagnostics).Build();
+FabricDescription ToDescription(absl::Span<const SwitchEntry> switches, const ForeignSettings& settings, Diagnostics* diagnostics) {
+  return SwitchTree(switches, settings, diagnostics).Build();
 }
 
 }  // namespace closeknit

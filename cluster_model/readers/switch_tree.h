@@ -7,6 +7,7 @@
 
 #include "absl/types/span.h"
 #include "cluster_model/fabric.h"
+#include "cluster_model/readers/host_settings.h"
 #include "cluster_model/readers/source.h"
 
 namespace closeknit {
@@ -22,7 +23,7 @@ struct SwitchEntry {
 
 // Reports: a switch twice, an unknown child, a switch or node below two, or twice in a list (overlapping ranges), a cycle, an orphan, no
 // node at all, too many tiers. What it returns then is of no use.
-FabricDescription ToDescription(absl::Span<const SwitchEntry> switches, const Host& default_host, Diagnostics* diagnostics);
+FabricDescription ToDescription(absl::Span<const SwitchEntry> switches, const ForeignSettings& settings, Diagnostics* diagnostics);
 
 }  // namespace closeknit
 

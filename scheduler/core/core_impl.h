@@ -151,6 +151,7 @@ class CoreImpl final : public Core {
   void EndGang(JobEntry& job, v1::ExitVerdict verdict);
   void StopSlots(JobEntry& job);
   void StopSlot(const JobEntry& job, int slot);
+  void StoreHolding(JobEntry& job);
   // Where no rank can run, since START was never given: the host clears its part when it comes back.
   bool LeaveUnstarted(JobEntry& job, int slot);
   void OnStopDue(JobEntry& job);
@@ -199,6 +200,8 @@ class CoreImpl final : public Core {
   void Free(Node& node, JobId job, AttemptNumber attempt);
   // The job goes on without its part on the node, and keeps off it meanwhile.
   void LeavePart(JobEntry& job, Part& part, Node& node);
+  // What the slot of the live attempt holds; null where it was given back or left behind.
+  static Part* HeldPart(const JobEntry& job, int slot);
   void FreeLeftover(Node& node, JobId job, AttemptNumber attempt);
   v1::Node Describe(const Node& node) const;
   Node& AddNode(const std::string& name);

@@ -32,8 +32,8 @@ void CoreImpl::MaybeEndAttempt(JobEntry& job) {
   if (!gang.all(SlotPhase::kEnded)) return;
   if (!job.job->attempt().has_end_time()) {
     *Change(job).mutable_attempt()->mutable_end_time() = ToProtoTime(now_);
-    for (const Slot& slot : gang.slots()) {
-      if (slot.node->FindPart(job.id, gang.attempt()) != nullptr) SendRelease(*slot.node, job.id, gang.attempt());
+    for (int i = 0; i < gang.size(); ++i) {
+      if (HeldPart(job, i) != nullptr) SendRelease(*gang.slots()[i].node, job.id, gang.attempt());
     }
   }
   if (job.job->state() == v1::JOB_STATE_STOPPING) {
@@ -77,7 +77,7 @@ std::optional<CoreImpl::Succession> CoreImpl::Succeed(const JobEntry& job) const
   for (int i = 0; i < gang.size(); ++i) {
     const Slot& slot = gang.slots()[i];
     Node& node = *slot.node;
-    if (node.FindPart(job.id, gang.attempt()) == nullptr) return std::nullopt;  // given back while the job waited for another host
+    if (HeldPart(job, i) == nullptr) return std::nullopt;  // given back while the job waited for another host
     if (!node.host.has_value()) return std::nullopt;
     const bool fit = node.connected() && !node.drained() && !node.resting() && view_->status(*node.host).present.Contains(slot.gpus);
     if (!fit) failed.push_back(i);
@@ -118,7 +118,10 @@ void CoreImpl::Requeue(JobEntry& job) {
 
 void CoreImpl::DropGang(JobEntry& job) {
   const Gang& gang = *job.gang;
-  for (const Slot& slot : gang.slots()) Free(*slot.node, job.id, gang.attempt());
+  for (int i = 0; i < gang.size(); ++i) {
+    // What was left behind stays held until its host has cleared it.
+    if (HeldPart(job, i) != nullptr) Free(*gang.slots()[i].node, job.id, gang.attempt());
+  }
   job.gang = nullptr;
   SetJobTimer(job, absl::InfiniteFuture());
 }

@@ -207,7 +207,7 @@ void CoreImpl::FailSlot(JobEntry& job, int index, SlotPhase phase, const std::st
   gang.SetPhase(index, phase);
   gang.slot(index).failure = why;
   const std::string& node = gang.slot(index).node->name;
-  if (phase == SlotPhase::kFailed) BackOff(*gang.slot(index).node, why);
+  if (phase == SlotPhase::kFailed && gang.slot(index).node->connected()) BackOff(*gang.slot(index).node, why);
   Note(Notice::Kind::kPrepareFailed, job, node, why);
   repairs_.insert(job.id);
 }
@@ -263,10 +263,13 @@ bool CoreImpl::RepairByReplacing(JobEntry& job, absl::Span<const int> failed) {
     Slot& slot = gang.slot(i);
     Node& before = *slot.node;
     AvoidNode(before.name, &job.record);
-    if (Part* part = before.FindPart(job.id, gang.attempt()); part != nullptr) {
+    if (slot.gone) {
+      Free(before, job.id, gang.attempt());
+    } else {
       StopSlot(job, i);
-      LeavePart(job, *part, before);
+      LeavePart(job, *HeldPart(job, i), before);
     }
+    slot.gone = false;
     slot.node = &NodeOf(found->hosts[i]);
     slot.gpus = found->gpus[i];
     slot.due = now_ + config_.prepare_timeout;

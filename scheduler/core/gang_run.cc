@@ -46,9 +46,8 @@ void CoreImpl::OnSlotGone(JobEntry& job, int index, const std::string& why) {
   Slot& slot = gang.slot(index);
   if (slot.phase == SlotPhase::kEnded) return;
   if (job.job->state() == v1::JOB_STATE_PREPARING) {
-    Node& node = *slot.node;
-    SendRelease(node, job.id, gang.attempt());
-    Free(node, job.id, gang.attempt());
+    SendRelease(*slot.node, job.id, gang.attempt());
+    slot.gone = true;
     return FailSlot(job, index, SlotPhase::kFailed, why);
   }
   gang.SetPhase(index, SlotPhase::kEnded);
@@ -119,7 +118,7 @@ void CoreImpl::OnRejected(JobEntry& job, int index, const v1::SlotRejected& reje
   if (slot.phase == SlotPhase::kEnded) return;
   const std::string why = absl::StrCat(rejected.reason_code(), ": ", rejected.message());
   if (job.job->state() != v1::JOB_STATE_PREPARING) return OnSlotGone(job, index, why);
-  Free(*slot.node, job.id, gang.attempt());
+  slot.gone = true;
   FailSlot(job, index, rejected.host_fault() ? SlotPhase::kFailed : SlotPhase::kRefused, why);
 }
 
@@ -187,37 +186,52 @@ void CoreImpl::EndGang(JobEntry& job, v1::ExitVerdict verdict) {
 void CoreImpl::StopSlots(JobEntry& job) {
   Gang& gang = *job.gang;
   for (int i = 0; i < gang.size(); ++i) {
-    if (gang.slots()[i].phase == SlotPhase::kEnded) continue;
-    if (gang.slots()[i].node->FindPart(job.id, gang.attempt()) == nullptr) {
-      gang.SetPhase(i, SlotPhase::kEnded);  // rejected
+    Slot& slot = gang.slot(i);
+    if (slot.phase == SlotPhase::kEnded) continue;
+    if (slot.gone) {
+      Free(*slot.node, job.id, gang.attempt());
+      gang.SetPhase(i, SlotPhase::kEnded);
     } else if (!LeaveUnstarted(job, i)) {
       StopSlot(job, i);
     }
   }
+  StoreHolding(job);
   SetJobTimer(job, now_ + FromProtoDuration(job.job->spec().grace_period()) + config_.stop_timeout);
   MaybeEndAttempt(job);
+}
+
+// Which slots still hold GPUs, where not all do: after a restart of the scheduler, too, only they shall.
+void CoreImpl::StoreHolding(JobEntry& job) {
+  const Gang& gang = *job.gang;
+  std::vector<uint32_t> holding;
+  for (int i = 0; i < gang.size(); ++i) {
+    if (HeldPart(job, i) != nullptr) holding.push_back(i);
+  }
+  if (static_cast<int>(holding.size()) == gang.size()) return;
+  const auto& stored = job.record.lingering_slots();
+  if (std::equal(holding.begin(), holding.end(), stored.begin(), stored.end())) return;
+  Change(job);
+  job.record.mutable_lingering_slots()->Assign(holding.begin(), holding.end());
 }
 
 bool CoreImpl::LeaveUnstarted(JobEntry& job, int index) {
   Node& node = *job.gang->slots()[index].node;
   if (job.job->attempt().has_start_time() || node.connected()) return false;
-  LeavePart(job, *node.FindPart(job.id, job.gang->attempt()), node);
+  LeavePart(job, *HeldPart(job, index), node);
   job.gang->SetPhase(index, SlotPhase::kEnded);
   return true;
 }
 
 void CoreImpl::StopSlot(const JobEntry& job, int index) { SendStop(*job.gang->slots()[index].node, job.id, job.gang->attempt()); }
 
-// Grace and stop timeout are over: says which hosts the job waits for, and gives back the others. The slots that linger are stored, so
-// that after a restart of the scheduler too only they hold GPUs.
+// Grace and stop timeout are over: says which hosts the job waits for, and gives back the others.
 void CoreImpl::OnStopDue(JobEntry& job) {
   Gang& gang = *job.gang;
   std::vector<std::string> silent, hanging;
-  std::vector<uint32_t> lingering;
   for (int i = 0; i < gang.size(); ++i) {
     Node& node = *gang.slots()[i].node;
     if (gang.slots()[i].phase == SlotPhase::kEnded) {
-      if (node.FindPart(job.id, gang.attempt()) == nullptr) continue;
+      if (HeldPart(job, i) == nullptr) continue;
       SendRelease(node, job.id, gang.attempt());
       Free(node, job.id, gang.attempt());
     } else if (LeaveUnstarted(job, i)) {
@@ -228,15 +242,11 @@ void CoreImpl::OnStopDue(JobEntry& job) {
       gang.SetPhase(i, SlotPhase::kEnded);
     } else {
       (node.connected() ? hanging : silent).push_back(node.name);
-      lingering.push_back(i);
       StopSlot(job, i);
     }
   }
   if (gang.all(SlotPhase::kEnded)) return MaybeEndAttempt(job);
-  if (!std::equal(lingering.begin(), lingering.end(), job.record.lingering_slots().begin(), job.record.lingering_slots().end())) {
-    Change(job);
-    job.record.mutable_lingering_slots()->Assign(lingering.begin(), lingering.end());
-  }
+  StoreHolding(job);
   std::string reason = "waits for the end of its ranks on ";
   if (!silent.empty()) absl::StrAppend(&reason, FoldHostSet(silent), " (not connected)", hanging.empty() ? "" : ", ");
   if (!hanging.empty()) absl::StrAppend(&reason, FoldHostSet(hanging));

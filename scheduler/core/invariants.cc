@@ -1,4 +1,5 @@
 // What must hold after every step; see the invariants in docs/core.md.
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/proto_time.h"
@@ -70,6 +71,10 @@ absl::Status CheckJob(const JobEntry& job) {
   if (HasEnded(what) != (job.shape == nullptr)) return Broken(job, "its state and its shape disagree");
   if (HasEnded(what) && (!what.has_verdict() || !what.has_end_time())) return Broken(job, "ended without verdict or time");
   if (job.queued != (IsPending(what) && job.waiting == Waiting::kNothing)) return Broken(job, "its place in the queue is wrong");
+  for (const Node* const node : job.leftovers) {
+    const bool held = absl::c_any_of(node->parts, [&](const Part& part) { return part.job == job.id && part.slot == Part::kLeftover; });
+    if (!held) return Broken(job, absl::StrCat("keeps off ", node->name, " for nothing"));
+  }
   return job.gang != nullptr ? CheckGang(job) : absl::OkStatus();
 }
 

@@ -19,7 +19,7 @@ struct Node;
 // How far one slot of the live attempt has come, as far as this scheduler was told.
 enum class SlotPhase : uint8_t {
   kAssigned,  // PREPARE is due: sent, or to be sent when the host connects
-  kRefused,   // the host blames the job; nothing of the slot is left there
+  kRefused,   // the host blames the job
   kLost,      // its host disconnected while preparing: to be replaced, or waited for where there is no other
   kFailed,    // it cannot be prepared on this host: to be replaced
   kPrepared,  // also: START was sent, and not confirmed yet
@@ -33,6 +33,7 @@ struct Slot {
   GpuSet gpus;
   SlotPhase phase = SlotPhase::kAssigned;
   absl::Time due = absl::InfiniteFuture();  // for PREPARED, then for STARTED
+  bool gone = false;                        // the host says that nothing of it is left; its GPUs are freed with the decision that follows
   std::string failure{};                    // kRefused, kLost, kFailed: what the host said
 };
 

@@ -139,6 +139,11 @@ void CoreImpl::Free(Node& node, JobId job, AttemptNumber attempt) {
   Touch(node);
 }
 
+Part* CoreImpl::HeldPart(const JobEntry& job, int slot) {
+  Part* const part = job.gang->slots()[slot].node->FindPart(job.id, job.gang->attempt());
+  return part != nullptr && part->slot == slot ? part : nullptr;
+}
+
 void CoreImpl::LeavePart(JobEntry& job, Part& part, Node& node) {
   part.slot = Part::kLeftover;
   Touch(node);

@@ -135,7 +135,7 @@ void CoreImpl::OnStatus(Node& node, const v1::SlotStatus& status, Source source)
       SendRelease(node, id, attempt);
       FreeLeftover(node, id, attempt);
     } else if (source == Source::kInventory) {
-      SendStop(node, id, attempt);
+      SendStop(node, id, attempt, "its gang goes on without this host");
     }
     return;
   }
@@ -184,10 +184,10 @@ void CoreImpl::AdoptStray(Node& node, const v1::SlotStatus& status) {
   JobEntry* const job = FindJob(id);
   Hold(node, part, job);
   if (job != nullptr && !HasEnded(*job->job)) LeavePart(*job, *node.FindPart(id, attempt), node);
-  SendStop(node, id, attempt);
+  SendStop(node, id, attempt, "not part of a live attempt");
 }
 
-void CoreImpl::SendStop(const Node& node, JobId id, AttemptNumber attempt) {
+void CoreImpl::SendStop(const Node& node, JobId id, AttemptNumber attempt, const std::string& reason) {
   if (!node.connected()) return;
   const JobEntry* const job = FindJob(id);
   v1::SchedulerMessage message;
@@ -196,9 +196,7 @@ void CoreImpl::SendStop(const Node& node, JobId id, AttemptNumber attempt) {
   stop.mutable_id()->set_job_id(id);
   stop.mutable_id()->set_attempt(attempt);
   *stop.mutable_grace_period() = job != nullptr ? job->job->spec().grace_period() : ToProtoDuration(kDefaultGracePeriod);
-  const bool live = job != nullptr && job->gang != nullptr && job->gang->attempt() == attempt && job->job->attempt().has_verdict();
-  stop.set_reason(live ? job->job->attempt().verdict().message() : "not part of a live attempt");
-  if (job != nullptr && job->job->has_verdict()) stop.set_reason(job->job->verdict().message());
+  stop.set_reason(reason);
   Send(node, std::move(message));
 }
 

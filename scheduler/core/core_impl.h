@@ -171,7 +171,7 @@ class CoreImpl final : public Core {
   // Of a job without a live attempt.
   void EndJob(JobEntry& job, v1::ExitVerdict verdict);
   void PurgeEnded();
-  absl::Duration RestartBackoff(const v1::Job& job) const;
+  absl::Duration RestartBackoff(const JobEntry& job) const;
   void SetJobTimer(JobEntry& job, absl::Time time) { job_timers_.Set(job.id, time, &job.timer); }
 
   // ---- agents.cc ----
@@ -182,7 +182,7 @@ class CoreImpl final : public Core {
   void OnRejected(Node& node, const v1::SlotRejected& rejected);
   void OnMissing(Node& node, const Part& part);
   void AdoptStray(Node& node, const v1::SlotStatus& status);
-  void SendStop(const Node& node, JobId job, AttemptNumber attempt);
+  void SendStop(const Node& node, JobId job, AttemptNumber attempt, const std::string& reason);
   void SendRelease(const Node& node, JobId job, AttemptNumber attempt);
   void CloseStream(SessionId session, absl::Status status);
   void Send(const Node& node, v1::SchedulerMessage message);

@@ -40,10 +40,10 @@ void CoreImpl::MaybeEndAttempt(JobEntry& job) {
     DropGang(job);
     return EndJob(job, job.job->verdict());
   }
-  const absl::Duration backoff = RestartBackoff(*job.job);
-  const bool unstarted = !job.job->attempt().has_start_time();
-  if (unstarted || backoff == absl::ZeroDuration()) return RestartAttempt(job);
-  // The gang keeps its hosts meanwhile.
+  const absl::Duration backoff = RestartBackoff(job);
+  bool keeps_hosts = job.job->attempt().has_start_time();
+  for (int i = 0; keeps_hosts && i < gang.size(); ++i) keeps_hosts = HeldPart(job, i) != nullptr;
+  if (!keeps_hosts || backoff == absl::ZeroDuration()) return RestartAttempt(job);
   v1::Job& changed = Change(job);
   changed.set_reason_code("Restarting");
   changed.set_reason(absl::StrCat(changed.attempt().verdict().message(), "; starts again in ", absl::FormatDuration(backoff)));
@@ -51,7 +51,12 @@ void CoreImpl::MaybeEndAttempt(JobEntry& job) {
   SetJobTimer(job, now_ + backoff);
 }
 
-absl::Duration CoreImpl::RestartBackoff(const v1::Job& job) const {
+// Zero after an attempt that ran for long. Attempts that were never started count for what their hosts did.
+absl::Duration CoreImpl::RestartBackoff(const JobEntry& entry) const {
+  const v1::Job& job = *entry.job;
+  if (!job.attempt().has_start_time()) {
+    return Doubled(config_.restart_backoff, static_cast<int>(entry.record.prepare_failures()), kMaxRestartBackoff);
+  }
   int quick = FailedAtOnce(job.attempt()) ? 1 : 0;
   for (int i = job.past_attempts_size() - 1; quick > 0 && i >= 0 && FailedAtOnce(job.past_attempts(i)); --i) ++quick;
   return Doubled(config_.restart_backoff, quick, kMaxRestartBackoff);
@@ -77,7 +82,7 @@ std::optional<CoreImpl::Succession> CoreImpl::Succeed(const JobEntry& job) const
   for (int i = 0; i < gang.size(); ++i) {
     const Slot& slot = gang.slots()[i];
     Node& node = *slot.node;
-    if (HeldPart(job, i) == nullptr) return std::nullopt;  // given back while the job waited for another host
+    if (HeldPart(job, i) == nullptr) return std::nullopt;  // was given back while the job waited for another host
     if (!node.host.has_value()) return std::nullopt;
     const bool fit = node.connected() && !node.drained() && !node.resting() && view_->status(*node.host).present.Contains(slot.gpus);
     if (!fit) failed.push_back(i);
@@ -96,23 +101,21 @@ std::optional<CoreImpl::Succession> CoreImpl::Succeed(const JobEntry& job) const
 // It keeps its place: before all that was submitted later.
 void CoreImpl::Requeue(JobEntry& job) {
   const bool unstarted = !job.job->attempt().has_start_time();
+  const absl::Duration backoff = RestartBackoff(job);
   DropGang(job);
   v1::Job& changed = Change(job);
   changed.set_state(v1::JOB_STATE_PENDING);
   ++pending_;
-  job.record.clear_retry_time();
   job.record.clear_slot_gpus();
   job.record.clear_lingering_slots();
-  if (unstarted) {
-    const absl::Duration backoff = Doubled(config_.restart_backoff, job.record.prepare_failures(), kMaxRestartBackoff);
-    *job.record.mutable_retry_time() = ToProtoTime(now_ + backoff);
-    changed.set_reason_code("BeginTime");
-    changed.set_reason(absl::StrCat(changed.attempt().verdict().message(), "; tried again in ", absl::FormatDuration(backoff)));
-  } else {
+  const std::string& why = changed.attempt().verdict().message();
+  if (!unstarted) {
     changed.set_restarts(changed.restarts() + 1);
-    Note(Notice::Kind::kRestart, job, changed.attempt().verdict().node(),
-         absl::StrCat(changed.attempt().verdict().message(), "; no hosts to go on with, back to the queue"));
+    Note(Notice::Kind::kRestart, job, changed.attempt().verdict().node(), absl::StrCat(why, "; back to the queue for hosts"));
   }
+  *job.record.mutable_retry_time() = ToProtoTime(now_ + backoff);
+  changed.set_reason_code("BeginTime");
+  changed.set_reason(absl::StrCat(why, "; tried again in ", absl::FormatDuration(backoff)));
   Enqueue(job);
 }
 

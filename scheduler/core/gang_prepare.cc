@@ -295,8 +295,8 @@ void CoreImpl::GiveUpAttempt(JobEntry& job, absl::Span<const int> failed) {
   for (const int i : failed) AvoidNode(gang.slots()[i].node->name, &job.record);
   v1::ExitVerdict verdict;
   verdict.set_cause(v1::END_CAUSE_PREPARE_FAILED);
-  verdict.set_message(absl::StrCat(first.node->name, ": ", first.failure,
-                                   failed.size() == 1 ? "" : absl::StrCat(" (and ", failed.size() - 1, " more hosts)")));
+  verdict.set_message(
+      absl::StrCat(first.node->name, ": ", first.failure, failed.size() == 1 ? "" : absl::StrCat("; ", failed.size(), " hosts in all")));
   verdict.set_rank(-1);
   verdict.set_node(first.node->name);
   *verdict.mutable_time() = ToProtoTime(now_);

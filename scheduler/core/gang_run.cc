@@ -222,7 +222,13 @@ bool CoreImpl::LeaveUnstarted(JobEntry& job, int index) {
   return true;
 }
 
-void CoreImpl::StopSlot(const JobEntry& job, int index) { SendStop(*job.gang->slots()[index].node, job.id, job.gang->attempt()); }
+void CoreImpl::StopSlot(const JobEntry& job, int index) {
+  const Slot& slot = job.gang->slots()[index];
+  const std::string& why = job.job->has_verdict()             ? job.job->verdict().message()
+                           : job.job->attempt().has_verdict() ? job.job->attempt().verdict().message()
+                                                              : slot.failure;  // replaced
+  SendStop(*slot.node, job.id, job.gang->attempt(), why);
+}
 
 // Grace and stop timeout are over: says which hosts the job waits for, and gives back the others.
 void CoreImpl::OnStopDue(JobEntry& job) {

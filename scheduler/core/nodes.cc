@@ -185,13 +185,16 @@ v1::Node CoreImpl::Describe(const Node& node) const {
       described.add_conditions(absl::StrCat("GpuUnexpected: ", node.gpus.size(), " GPUs, the fabric says ", host.gpus));
     }
   } else {
-    described.add_conditions("NotInFabric: the fabric no longer has this host; its work goes on");
+    described.add_conditions("NotInFabric: its work goes on");
   }
   described.set_gpus_free(free_gpus);
   if (node.drained()) {
     described.set_state(node.parts.empty() ? v1::NODE_STATE_DRAINED : v1::NODE_STATE_DRAINING);
     described.set_reason(node.record.reason());
     *described.mutable_reason_time() = node.record.reason_time();
+  } else if (!node.host.has_value()) {
+    described.set_state(v1::NODE_STATE_DRAINING);
+    described.set_reason("the fabric no longer has this host");
   } else if (!node.connected()) {
     described.set_state(v1::NODE_STATE_DOWN);
     described.set_reason(node.down_reason);
@@ -199,7 +202,7 @@ v1::Node CoreImpl::Describe(const Node& node) const {
   } else {
     described.set_state(node.parts.empty() ? v1::NODE_STATE_IDLE : full ? v1::NODE_STATE_ALLOCATED : v1::NODE_STATE_MIXED);
   }
-  if (node.drained() && !node.connected()) described.add_conditions(absl::StrCat("Down: ", node.down_reason));
+  if ((node.drained() || !node.host.has_value()) && !node.connected()) described.add_conditions(absl::StrCat("Down: ", node.down_reason));
   if (!node.prepare_failure.empty()) {
     described.add_conditions(absl::StrCat("PrepareFailed: ", node.prepare_failure, node.resting() ? " (no new work for now)" : ""));
   }

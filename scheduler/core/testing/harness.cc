@@ -111,6 +111,15 @@ Event Harness::Topology(const std::string& description, std::shared_ptr<const Fa
   return event;
 }
 
+void Harness::EditFabric(const std::string& description, std::shared_ptr<const Fabric> fabric) {
+  CHECK(core_ == nullptr) << "kill it first";
+  fabrics_[description] = std::move(fabric);
+  v1::FabricRecord record;
+  CHECK(record.ParseFromString(tables_.at(Table::kFabric).at("fabric")));
+  record.set_description(description);
+  tables_[Table::kFabric]["fabric"] = record.SerializeAsString();
+}
+
 Event Harness::Connect(const std::string& name) {
   const SessionId session = next_session_++;
   if (const auto old = session_of_.find(name); old != session_of_.end()) {

@@ -39,8 +39,11 @@ class Harness {
   void Kill();
   Effects Restart();
 
-  // A fabric from TEST_CLUSTER syntax ("2 racks x 4 hosts") or any other that `read` knows. Agents for new hosts are made, not connected.
+  // Applies a fabric under any name. Agents for new hosts are made, not connected.
   Event Topology(const std::string& description, std::shared_ptr<const Fabric> fabric);
+
+  // An operator's hand in the store while the scheduler is down.
+  void EditFabric(const std::string& description, std::shared_ptr<const Fabric> fabric);
 
   FakeAgent& agent(const std::string& name) { return *agents_.at(name); }
   const std::map<std::string, std::unique_ptr<FakeAgent>>& agents() const { return agents_; }

@@ -86,12 +86,12 @@ TEST(ReadFabric, FewBytesNeverCostMuch) {
   EXPECT_THAT(Error(absl::StrCat("SwitchName=a Nodes=", std::string(100000, 'h'), "[1-1000000]\n")), HasSubstr("more than 253 characters"));
   std::string conf;
   for (int i = 0; i < 1000; ++i) absl::StrAppend(&conf, "SwitchName=s", i, " Nodes=s", i, "h[1-1000000]\n");
-  EXPECT_THAT(Error(conf), HasSubstr("names more than 4000000 domains and hosts"));
+  EXPECT_THAT(Error(conf), HasSubstr("names more than 2000000 domains and hosts"));
   EXPECT_THAT(Error("fabric:\n  - {pod: \"p[1-1000]\", rack: \"{pod}r[1-1000]\", host: \"{rack}h[1-1000]\"}\n"),
-              HasSubstr("names more than 4000000 domains and hosts"));
+              HasSubstr("names more than 2000000 domains and hosts"));
   EXPECT_THAT(Error(std::string(20000, '[')), HasSubstr("nested deeper than 16 levels"));
   EXPECT_THAT(Error("a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n"), HasSubstr("f:2:8: aliases (*name) are not supported"));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(120));  // 1 s on an idle machine, 20 s with sanitizers
 }
 
 TEST(ReadFabric, RefusesAFileOfMoreThan64MiB) {

@@ -53,7 +53,7 @@ absl::string_view WithoutMark(absl::string_view contents);
 // Expands host lists, with a bound on the names of a whole file: a few bytes of ranges must not cost gigabytes.
 class NameLists {
  public:
-  static constexpr size_t kMaxNames = 4 * kMaxFabricHosts;  // all lists together, domains and hosts, duplicates too
+  static constexpr size_t kMaxNames = 2 * kMaxFabricHosts;  // all lists together, domains and hosts, duplicates too
 
   explicit NameLists(Diagnostics* diagnostics) : diagnostics_(diagnostics) {}
   // `where` is that of the text's first byte. nullopt: reported.

@@ -134,6 +134,7 @@ absl::StatusOr<std::vector<std::string>> RocksStore::ExistingTables() const {
 absl::Status RocksStore::Open() const {
   ASSIGN_OR_RETURN(const std::vector<std::string> existing, ExistingTables());
   std::vector<std::string> names;
+  names.reserve(std::size(kAllTables) + 1);
   for (const Table table : kAllTables) names.emplace_back(TableName(table));
   names.push_back(rocksdb::kDefaultColumnFamilyName);
   for (const std::string& name : existing) {
@@ -144,11 +145,12 @@ absl::Status RocksStore::Open() const {
 
   const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(kBlockCacheBytes);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  descriptors.reserve(names.size());
   for (const std::string& name : names) descriptors.emplace_back(name, TableOptions(cache));
   rocksdb::DB* db = nullptr;
   RETURN_IF_ERROR(ToStatus(rocksdb::DB::Open(DatabaseOptions(env_, cache), directory_, descriptors, &handles_, &db), directory_));
   db_.reset(db);
-  const absl::Status schema = CheckSchema();
+  absl::Status schema = CheckSchema();
   if (!schema.ok()) Close();
   return schema;
 }

@@ -242,8 +242,8 @@ void CoreImpl::OnStopDue(JobEntry& job) {
       Free(node, job.id, gang.attempt());
     } else if (LeaveUnstarted(job, i)) {
       continue;
-    } else if (!node.host.has_value() && !node.connected()) {
-      // An operator took the host out of the fabric, and nobody answers there: it is gone.
+    } else if (node.drained() && !node.host.has_value() && !node.connected()) {
+      // An operator has drained the host and then taken it out of the fabric, and nobody answers there: their word that it is gone.
       Free(node, job.id, gang.attempt());
       gang.SetPhase(i, SlotPhase::kEnded);
     } else {

@@ -40,6 +40,8 @@ class Simulation {
   }
 
   uint64_t fingerprint() const { return fingerprint_; }
+  // How often each kind of thing has happened.
+  const std::map<std::string, int>& seen() const { return seen_; }
 
  private:
   // ---- Chance ----
@@ -83,8 +85,16 @@ class Simulation {
       Step({Topology(Below(3))});
     } else {
       harness_.Kill();
+      if (Chance(20)) EditFabric();
       Restart();
     }
+  }
+
+  // An operator edits the stored fabric while the scheduler is down: hosts that run something may vanish from it.
+  void EditFabric() {
+    if (!harness_.tables().contains(Table::kFabric)) return;
+    const std::string shape = Shape(Below(3));
+    harness_.EditFabric(shape, Cluster(shape).shared_fabric());
   }
 
   // ---- Steps ----
@@ -109,16 +119,25 @@ class Simulation {
 
   void Note(const Effects& effects) {
     for (const JobId id : effects.purged_jobs) acknowledged_.erase(id);
+    for (const Notice& notice : effects.notices) ++seen_[absl::StrCat("notice ", static_cast<int>(notice.kind))];
+    for (const auto& job : effects.jobs) {
+      if (job->has_verdict()) ++seen_[v1::EndCause_Name(job->verdict().cause())];
+    }
+    written_off_.insert(effects.deleted_nodes.begin(), effects.deleted_nodes.end());
     const std::string text = Print(effects, [](SessionId session) { return absl::StrCat(session); });
     fingerprint_ = fingerprint_ * 31 + Fingerprint(text);
     if (!text.empty()) trace_.push_back(text);
   }
 
   // ---- Events ----
-  Event Topology(int which) {
+  static std::string Shape(int which) {
     static constexpr absl::string_view kShapes[] = {"2 racks x 3 hosts x 4 gpus", "3 racks x 3 hosts x 4 gpus",
                                                     "2 racks x 4 hosts x 4 gpus"};
-    const std::string shape(kShapes[which]);
+    return std::string(kShapes[which]);
+  }
+
+  Event Topology(int which) {
+    const std::string shape = Shape(which);
     return harness_.Topology(shape, Cluster(shape).shared_fabric());
   }
 
@@ -175,8 +194,8 @@ class Simulation {
     for (const auto& [key, slot] : agent.slots()) {
       if (!slot.running() || Chance(30)) continue;
       const uint32_t rank = slot.first_rank + static_cast<uint32_t>(slot.status.exits_size());
-      const int code = Chance(10) ? 1 : 0;
-      if (const auto report = agent.ExitRank(key, rank, code, 0, harness_.now()); report.has_value()) harness_.Say(name, *report);
+      const int code = Chance(8) ? 1 : 0, signal = code == 0 && Chance(4) ? 11 : 0;
+      if (const auto report = agent.ExitRank(key, rank, code, signal, harness_.now()); report.has_value()) harness_.Say(name, *report);
       return;
     }
   }
@@ -218,6 +237,9 @@ class Simulation {
     std::map<JobId, std::set<AttemptNumber>> running;
     for (const auto& [name, agent] : harness_.agents()) {
       ASSERT_TRUE(agent->violations().empty()) << agent->violations()[0] << Trace();
+      const bool runs = std::any_of(agent->slots().begin(), agent->slots().end(), [](const auto& slot) { return slot.second.running(); });
+      if (!runs) written_off_.erase(name);
+      if (written_off_.contains(name)) continue;
       for (const auto& [key, slot] : agent->slots()) {
         if (slot.running()) running[key.job].insert(key.attempt);
       }
@@ -306,7 +328,9 @@ class Simulation {
   std::mt19937_64 random_;
   Harness harness_;
   std::set<JobId> acknowledged_;
+  std::set<std::string> written_off_;  // hosts that an operator drained and took out of the fabric, whatever still runs there
   std::vector<std::string> trace_;
+  std::map<std::string, int> seen_;
   uint64_t fingerprint_ = 0;
   std::string name_;
 };
@@ -325,11 +349,21 @@ int Seeds() {
 }
 
 TEST(Simulation, InvariantsHoldUnderFaultsAndEveryJobEnds) {
+  std::map<std::string, int> seen;
   for (int i = 0; i < Seeds(); ++i) {
     const uint64_t seed = FirstSeed() + static_cast<uint64_t>(i);
     SCOPED_TRACE(absl::StrCat("CLOSEKNIT_SEED=", seed));
-    Simulation(seed).Run();
+    Simulation simulation(seed);
+    simulation.Run();
     if (HasFailure()) return;
+    for (const auto& [what, count] : simulation.seen()) seen[what] += count;
+  }
+  if (Seeds() < 100) return;
+  // It is worth something only if everything happens.
+  for (int kind = 0; kind <= static_cast<int>(Notice::Kind::kRefusedReport); ++kind)
+    EXPECT_GT(seen[absl::StrCat("notice ", kind)], 20) << kind;
+  for (int cause = v1::END_CAUSE_COMPLETED; cause <= v1::END_CAUSE_DEPENDENCY_NEVER_SATISFIED; ++cause) {
+    EXPECT_GT(seen[v1::EndCause_Name(static_cast<v1::EndCause>(cause))], 10) << v1::EndCause_Name(static_cast<v1::EndCause>(cause));
   }
 }
 

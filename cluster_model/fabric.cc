@@ -264,7 +264,12 @@ class FabricBuilder {
     out_.states_capacities_ =
         absl::c_all_of(out_.hosts_, [](const Host& host) { return host.nics.total_gbps() > 0; }) &&
         absl::c_all_of(out_.domains_, [&](const Domain& domain) { return domain.tier == top_ || domain.uplinks.total_gbps() > 0; });
-    for (const Host& host : out_.hosts_) out_.total_gpus_ += host.gpus;
+    out_.uniform_gpus_ = out_.hosts_[0].gpus;
+    for (const Host& host : out_.hosts_) {
+      out_.total_gpus_ += host.gpus;
+      if (host.gpus != out_.uniform_gpus_) out_.uniform_gpus_ = 0;
+      if (!host.partitions.empty()) out_.has_partitions_ = true;
+    }
   }
 
   FabricDescription in_;

@@ -94,6 +94,10 @@ class Fabric {
   // Whether every domain of every tier below the root states its uplinks, and every host its NICs.
   bool StatesCapacities() const { return states_capacities_; }
   int total_gpus() const { return total_gpus_; }
+  // GPUs of each host where all have equally many; else 0.
+  int uniform_gpus() const { return uniform_gpus_; }
+  // Whether any host names partitions.
+  bool has_partitions() const { return has_partitions_; }
 
  private:
   friend class FabricBuilder;
@@ -110,6 +114,8 @@ class Fabric {
   DomainId root_;
   bool states_capacities_ = false;
   int total_gpus_ = 0;
+  int uniform_gpus_ = 0;
+  bool has_partitions_ = false;
 };
 
 }  // namespace closeknit

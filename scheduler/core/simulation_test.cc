@@ -194,7 +194,8 @@ class Simulation {
     for (const auto& [key, slot] : agent.slots()) {
       if (!slot.running() || Chance(30)) continue;
       const uint32_t rank = slot.first_rank + static_cast<uint32_t>(slot.status.exits_size());
-      const int code = Chance(8) ? 1 : 0, signal = code == 0 && Chance(4) ? 11 : 0;
+      const int how = Below(100);
+      const int code = how < 20 ? 1 : 0, signal = how >= 20 && how < 40 ? 11 : 0;
       if (const auto report = agent.ExitRank(key, rank, code, signal, harness_.now()); report.has_value()) harness_.Say(name, *report);
       return;
     }
@@ -358,6 +359,7 @@ TEST(Simulation, InvariantsHoldUnderFaultsAndEveryJobEnds) {
     if (HasFailure()) return;
     for (const auto& [what, count] : simulation.seen()) seen[what] += count;
   }
+  for (const auto& [what, count] : seen) RecordProperty(what, count);
   if (Seeds() < 100) return;
   // It is worth something only if everything happens.
   for (int kind = 0; kind <= static_cast<int>(Notice::Kind::kRefusedReport); ++kind)

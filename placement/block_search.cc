@@ -136,7 +136,8 @@ double LeastBorder(const SlotGrid& grid, const LineCuts& cuts, int64_t a) {
     const int64_t whole_columns = rows < grid.rows ? 0 : a / grid.rows;
     // No row is whole: the fewest columns are the best.
     if (columns < grid.columns) {
-      least = std::min(least, static_cast<double>(rows) * cuts.row + static_cast<double>(columns - std::min(columns, whole_columns)) * cuts.column);
+      least = std::min(
+          least, static_cast<double>(rows) * cuts.row + static_cast<double>(columns - std::min(columns, whole_columns)) * cuts.column);
     }
     // Some rows are: then every column is touched.
     const int64_t whole_rows = std::min(rows, a / grid.columns);

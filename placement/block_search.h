@@ -25,10 +25,10 @@ std::vector<HostId> OrderHosts(const Fabric& fabric, const GangRequest& request,
 
 // No placement of the request on usable hosts costs less, tier by tier.
 //
-// Argument: at tier s a domain holds at most c_s slots, so the gang's slots fall into groups of at most c_s each. The least weight that leaves
-// any a slots of the grid is bounded by isoperimetry (in the simplest form of Bollobas and Leader, "Edge-isoperimetric inequalities in the
-// grid", 1991): a set that touches r rows and c columns has a <= r*c; each row that it holds in part is cut, and so is each column. The bound
-// is the least sum of such borders over all ways to split the gang. O(tiers * (c_s * rows + slots * c_s)).
+// Argument: at tier s a domain holds at most c_s slots, so the gang's slots fall into groups of at most c_s each. The least weight that
+// leaves any a slots of the grid is bounded by isoperimetry (in the simplest form of Bollobas and Leader, "Edge-isoperimetric inequalities
+// in the grid", 1991): a set that touches r rows and c columns has a <= r*c; each row that it holds in part is cut, and so is each column.
+// The bound is the least sum of such borders over all ways to split the gang. O(tiers * (c_s * rows + slots * c_s)).
 TierBytes LowerBound(const Usable& usable, const GangRequest& request);
 
 }  // namespace closeknit

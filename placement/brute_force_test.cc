@@ -45,7 +45,8 @@ std::shared_ptr<const Fabric> RandomFabric(std::mt19937* random, int max_hosts) 
   return std::make_shared<const Fabric>(*std::move(fabric));
 }
 
-// The whole cost of a host set in fabric order: traffic from the top down, then broken domains from the top down, then leftovers from tier 1 up.
+// The whole cost of a host set in fabric order: traffic from the top down, then broken domains from the top down, then leftovers from tier
+// 1 up.
 std::vector<int> CostOf(const ClusterView& view, const std::vector<HostId>& hosts) {
   const Fabric& fabric = view.fabric();
   std::vector<int> touched, broken, leftover;
@@ -53,7 +54,8 @@ std::vector<int> CostOf(const ClusterView& view, const std::vector<HostId>& host
     int domains = 0, whole = 0, left = 0;
     for (const DomainId id : fabric.DomainsAt(t)) {
       const Domain& domain = fabric.domain(id);
-      const int used = static_cast<int>(std::count_if(hosts.begin(), hosts.end(), [&](HostId h) { return h >= domain.first_host && h < domain.end_host; }));
+      const int used = static_cast<int>(
+          std::count_if(hosts.begin(), hosts.end(), [&](HostId h) { return h >= domain.first_host && h < domain.end_host; }));
       if (used == 0) continue;
       ++domains;
       whole += view.counts(id).whole_free == domain.host_count() ? 1 : 0;

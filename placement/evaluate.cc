@@ -26,7 +26,8 @@ absl::Status Check(const Fabric& fabric, const GangRequest& request, absl::Span<
 // Walks the edges of one communicator: ranks first, first + stride, ..., `degree` of them.
 class Walker {
  public:
-  Walker(const Fabric& fabric, const GangRequest& request, absl::Span<const HostId> hosts) : fabric_(fabric), request_(request), hosts_(hosts) {}
+  Walker(const Fabric& fabric, const GangRequest& request, absl::Span<const HostId> hosts)
+      : fabric_(fabric), request_(request), hosts_(hosts) {}
 
   void Communicator(const Dimension& dimension, int64_t first, int64_t stride) {
     const int k = dimension.degree;

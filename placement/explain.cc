@@ -5,10 +5,10 @@
 #include <map>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/numbers.h"
 
 namespace closeknit {
 namespace {
@@ -147,9 +147,11 @@ absl::Status Explain(const ClusterView& view, const GangRequest& request, const 
     // Not even the whole fabric has them.
     const std::string obstacles = Obstacles(view, request, fabric.domain(fabric.root()));
     if (fits_idle) {
-      answer.why = absl::StrCat(needs, "; ", total, " of ", fabric.hosts().size(), " can take them", obstacles.empty() ? "" : ": ", obstacles);
+      answer.why =
+          absl::StrCat(needs, "; ", total, " of ", fabric.hosts().size(), " can take them", obstacles.empty() ? "" : ": ", obstacles);
     } else {
-      answer.why = absl::StrCat(needs, "; the fabric has ", total, " such of ", Plural(static_cast<int64_t>(fabric.hosts().size()), "host"));
+      answer.why =
+          absl::StrCat(needs, "; the fabric has ", total, " such of ", Plural(static_cast<int64_t>(fabric.hosts().size()), "host"));
     }
     answer.fitting_slots = std::max(0, total - request.spares);
     if (answer.fitting_slots > 0) answer.nearest = absl::StrCat(request.slots - answer.fitting_slots, " fewer hosts");

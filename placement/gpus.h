@@ -6,9 +6,9 @@
 
 namespace closeknit {
 
-// `count` of the free GPUs: those of the smallest aligned block (pair: one PCIe switch; four: one NUMA half of an 8-GPU host) that has enough,
-// of those the fullest, then the first; so that larger blocks stay whole. GPUs are numbered by bus, as NVML does, and so are their NICs.
-// `free` has at least `count`.
+// `count` of the free GPUs: those of the smallest aligned block (pair: one PCIe switch; four: one NUMA half of an 8-GPU host) that has
+// enough, of those the fullest, then the first; so that larger blocks stay whole. GPUs are numbered by bus, as NVML does, and so are their
+// NICs. `free` has at least `count`.
 GpuSet ChooseGpus(GpuSet free, int count);
 
 }  // namespace closeknit

@@ -47,7 +47,8 @@ Placement::Busiest BusiestUplink(const Fabric& fabric, const SlotGraph& graph, a
   busiest.domain = fabric.root();
   const auto consider = [&](DomainId domain, double bytes, double gbps) {
     const double seconds = bytes * 8 / (gbps * 1e9);
-    if (seconds > busiest.seconds || (seconds == busiest.seconds && seconds > 0 && domain < busiest.domain)) busiest = {domain, bytes, seconds};
+    if (seconds > busiest.seconds || (seconds == busiest.seconds && seconds > 0 && domain < busiest.domain))
+      busiest = {domain, bytes, seconds};
   };
   for (int slot = 0; slot < graph.slots(); ++slot) {
     double from_host = 0;

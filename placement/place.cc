@@ -91,7 +91,7 @@ std::vector<HostId> ChooseSpares(const Usable& usable, const GangRequest& reques
     for (Tier t = 1; t <= fabric.top(); ++t) ++held[fabric.DomainOf(host, t)];
   }
   struct Candidate {
-    int strangers = 0;  // bit t: the gang has no host in the candidate's domain of tier t
+    int strangers = 0;   // bit t: the gang has no host in the candidate's domain of tier t
     int neighbours = 0;  // hosts of the gang in its rack
     HostId host;
   };
@@ -151,7 +151,8 @@ absl::StatusOr<Placement> PlaceBlocks(const Usable& usable, const GangRequest& r
   placement.lower_bound = LowerBound(usable, request);
   // Rounding must not make a bound that is met look missed, nor one that is missed look met.
   for (size_t s = 0; s < placement.traffic.size(); ++s) {
-    if (std::abs(placement.traffic[s] - placement.lower_bound[s]) <= 1e-9 * placement.traffic[s]) placement.lower_bound[s] = placement.traffic[s];
+    if (std::abs(placement.traffic[s] - placement.lower_bound[s]) <= 1e-9 * placement.traffic[s])
+      placement.lower_bound[s] = placement.traffic[s];
   }
   return placement;
 }

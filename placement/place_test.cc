@@ -45,9 +45,7 @@ TEST(Place, GangOfARackTakesTheRackThatIsExactlyFree) {
   EXPECT_EQ(Where(Cluster("3 racks x 4 hosts").Busy("h[5-6]").Busy("h9"), Gang(2)), "h[7-8]");
 }
 
-TEST(Place, GangOfARackPrefersARackInUse) {
-  EXPECT_EQ(Where(Cluster("3 racks x 4 hosts").Busy("h[5-6]").Busy("h9"), Gang(2)), "h[7-8]");
-}
+TEST(Place, GangOfARackPrefersARackInUse) { EXPECT_EQ(Where(Cluster("3 racks x 4 hosts").Busy("h[5-6]").Busy("h9"), Gang(2)), "h[7-8]"); }
 
 TEST(Place, SizesOfRacksAreNeverAssumedEqual) {
   Cluster cluster("1+1+2+3+5 | 8");
@@ -63,9 +61,7 @@ TEST(Place, DoesNotDriftToTheRootWhileAPodHasRoom) {
   EXPECT_EQ(Where(cluster, Gang(2)), "h[9-10]") << "a whole rack before two halves";
 }
 
-TEST(Place, OneHostJobsFillPartlyUsedRacksFirst) {
-  EXPECT_EQ(Where(Cluster("2 pods x 2 racks x 2 hosts").Busy("h6"), Gang(1)), "h5");
-}
+TEST(Place, OneHostJobsFillPartlyUsedRacksFirst) { EXPECT_EQ(Where(Cluster("2 pods x 2 racks x 2 hosts").Busy("h6"), Gang(1)), "h5"); }
 
 TEST(Place, RanksFollowTheFabricNotTheAlphabet) {
   FabricDescription description;
@@ -85,7 +81,8 @@ TEST(Place, RequiredTierIsHardByNameOrNumber) {
   request.required_tier = 2;
   const absl::Status status = Place(cluster, request).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("needs 4 hosts with 8 free GPUs each in one pod; the freest, pod1, has 3 free: 1 allocated to job 1"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("needs 4 hosts with 8 free GPUs each in one pod; the freest, pod1, has 3 free: 1 allocated to job 1"));
   const std::optional<Unplaceable> why = GetUnplaceable(status);
   ASSERT_TRUE(why.has_value());
   EXPECT_EQ(why->fitting_slots, 3);
@@ -250,7 +247,9 @@ TEST(Place, StageMajorWhereTheReplicasTrafficIsSmall) {
   // Two racks of two hosts; two replicas of two stages. Rings are dear, chains cheap: each ring in its own rack.
   GangRequest request = Gang(4);
   request.ranks_per_slot = request.gpus_per_slot = 8;
-  request.dimensions = {{.name = "tp", .degree = 8}, {.name = "pp", .degree = 2, .bytes = 1, .pattern = Pattern::kChain}, {.name = "dp", .degree = 2, .bytes = 100}};
+  request.dimensions = {{.name = "tp", .degree = 8},
+                        {.name = "pp", .degree = 2, .bytes = 1, .pattern = Pattern::kChain},
+                        {.name = "dp", .degree = 2, .bytes = 100}};
   const Cluster cluster("2 racks x 2 hosts");
   const absl::StatusOr<Placement> placement = Place(cluster, request);
   ASSERT_TRUE(placement.ok());

@@ -34,7 +34,11 @@ class Substitution {
  public:
   Substitution(const ClusterView& view, const GangRequest& request, const SlotGraph& graph, absl::Span<const HostId> hosts,
                absl::Span<const int> failed)
-      : fabric_(view.fabric()), request_(request), graph_(graph), usable_(view, request, Usable::When::kNow), hosts_(hosts.begin(), hosts.end()) {
+      : fabric_(view.fabric()),
+        request_(request),
+        graph_(graph),
+        usable_(view, request, Usable::When::kNow),
+        hosts_(hosts.begin(), hosts.end()) {
     for (const HostId host : hosts_) barred_.insert(host);
     vacant_.resize(hosts_.size(), false);
     for (const int slot : failed) vacant_[slot] = true;
@@ -45,8 +49,8 @@ class Substitution {
 
   const Usable& usable() const { return usable_; }
 
-  // The cheapest host for a vacant slot, given those that are filled. Racks are alike to the gang: of each, the first that fits best is tried.
-  // O(racks * edges of a slot * tiers).
+  // The cheapest host for a vacant slot, given those that are filled. Racks are alike to the gang: of each, the first that fits best is
+  // tried. O(racks * edges of a slot * tiers).
   bool Fill(int slot) {
     std::optional<HostId> best;
     TierBytes least{};
@@ -137,8 +141,8 @@ class Substitution {
   std::array<absl::flat_hash_set<DomainId>, kMaxTiers + 1> held_;
 };
 
-absl::Status NoSubstitute(const ClusterView& view, const GangRequest& request, const Substitution& substitution, absl::Span<const HostId> hosts,
-                          absl::Span<const int> failed) {
+absl::Status NoSubstitute(const ClusterView& view, const GangRequest& request, const Substitution& substitution,
+                          absl::Span<const HostId> hosts, absl::Span<const int> failed) {
   const Fabric& fabric = view.fabric();
   std::vector<std::string> names;
   for (const int slot : failed) names.push_back(fabric.host(hosts[slot]).name);
@@ -173,7 +177,8 @@ absl::StatusOr<Placement> Replace(const ClusterView& view, const GangRequest& re
   absl::flat_hash_set<int> replaced(slots.begin(), slots.end());
   for (int slot = 0; slot < request.slots; ++slot) {
     // Survivors keep what they hold; the caller knows it.
-    placement.gpus.push_back(replaced.contains(slot) ? ChooseGpus(view.status(placement.hosts[slot]).free(), request.gpus_per_slot) : GpuSet());
+    placement.gpus.push_back(replaced.contains(slot) ? ChooseGpus(view.status(placement.hosts[slot]).free(), request.gpus_per_slot)
+                                                     : GpuSet());
   }
   placement.traffic = graph.Traffic(fabric, placement.hosts);
   placement.domains = CountDomains(fabric, placement.hosts);

@@ -78,7 +78,8 @@ class RingSearch {
       const int usable = usable_.Count(rack);
       if (Capacity(rack) == 0) continue;
       const bool whole = usable_.WholeFree(rack);
-      const auto same = std::find_if(classes.begin(), classes.end(), [&](const RackClass& c) { return c.usable == usable && c.whole == whole; });
+      const auto same =
+          std::find_if(classes.begin(), classes.end(), [&](const RackClass& c) { return c.usable == usable && c.whole == whole; });
       if (same == classes.end()) {
         classes.push_back({usable, whole, {rack}});
       } else {
@@ -115,7 +116,8 @@ class RingSearch {
     std::vector<std::vector<bool>> taken;  // [bundle][v]
     for (const Bundle& bundle : bundles) {
       const int v = Room(*bundle.of) * bundle.racks;
-      const RingCost each = units_.domain[1] + (bundle.of->whole ? units_.broken[1] : 0) + units_.leftover[1] * static_cast<RingCost>(bundle.of->usable);
+      const RingCost each =
+          units_.domain[1] + (bundle.of->whole ? units_.broken[1] : 0) + units_.leftover[1] * static_cast<RingCost>(bundle.of->usable);
       if (counts != nullptr) taken.emplace_back(limit + 1, false);
       for (int to = limit; to >= v; --to) {
         const RingCost cost = room[to - v] + each * static_cast<RingCost>(bundle.racks);
@@ -347,8 +349,8 @@ std::optional<HostSet> TakeHosts(const Usable& usable, const RingLimits& limits,
   const Tier tight = TooMany(fabric, limits, set.hosts);
   if (tight == 0) return set;
   if (tight >= scope.tier - 1) return std::nullopt;  // that number is the least there is
-  // More children, until they hold the gang in few enough domains of the tier that was too many: the least number of children comes first in
-  // the cost, then (exactly so where no tier lies between) the tier's own.
+  // More children, until they hold the gang in few enough domains of the tier that was too many: the least number of children comes first
+  // in the cost, then (exactly so where no tier lies between) the tier's own.
   const RingUnits units(fabric, tight);
   set.exact = tight >= scope.tier - 2;
   for (int children = 1; scope.tier > 1 && children <= static_cast<int>(scope.children.size()); ++children) {

@@ -2,8 +2,8 @@
 //
 // A ring that visits its hosts in tree order crosses the uplinks of each domain it touches once, and no order crosses fewer. So the traffic
 // of a host set is, per tier, the number of domains touched, and the search is a knapsack on the tree: per domain, the cheapest way to take
-// k hosts. Costs are vectors (domains touched from the top tier down, whole-free domains broken from the top down, free hosts left over from
-// tier 1 up), compared lexicographically and packed into one integer. docs/placement.md has the argument in full.
+// k hosts. Costs are vectors (domains touched from the top tier down, whole-free domains broken from the top down, free hosts left over
+// from tier 1 up), compared lexicographically and packed into one integer. docs/placement.md has the argument in full.
 #ifndef CLOSEKNIT_PLACEMENT_RING_SEARCH_H_
 #define CLOSEKNIT_PLACEMENT_RING_SEARCH_H_
 

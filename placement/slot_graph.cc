@@ -38,7 +38,8 @@ absl::StatusOr<SlotGraph> SlotGraph::Build(const GangRequest& request) {
     const int64_t k = dimension.degree;
     total += ranks * (dimension.pattern == Pattern::kAllToAll ? k - 1 : 2);
     if (total > kMaxRankEdges) {
-      return absl::InvalidArgumentError(absl::StrCat("parallelism: ", dimension.name, "=", k, " makes more than ", kMaxRankEdges, " edges"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("parallelism: ", dimension.name, "=", k, " makes more than ", kMaxRankEdges, " edges"));
     }
     const bool leaves_hosts = k > 1 && stride * k > 1 && (stride * k > g || g % (stride * k) != 0);
     for (int64_t rank = 0; leaves_hosts && rank < ranks; ++rank) {

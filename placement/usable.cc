@@ -46,8 +46,9 @@ Hindrance HindranceOf(const ClusterView& view, const GangRequest& request, HostI
 
 Usable::Usable(const ClusterView& view, const GangRequest& request, When when) : view_(view), request_(request), when_(when) {
   const Fabric& fabric = view.fabric();
-  by_counts_ = when == When::kNow && request.gpus_per_slot > 0 && fabric.uniform_gpus() == request.gpus_per_slot && !fabric.has_partitions() &&
-               request.partition == "default" && request.features.empty() && request.exclude.empty() && !request.nodelist.has_value();
+  by_counts_ = when == When::kNow && request.gpus_per_slot > 0 && fabric.uniform_gpus() == request.gpus_per_slot &&
+               !fabric.has_partitions() && request.partition == "default" && request.features.empty() && request.exclude.empty() &&
+               !request.nodelist.has_value();
   if (by_counts_) return;
   before_.resize(fabric.hosts().size() + 1);
   for (uint32_t h = 0; h < fabric.hosts().size(); ++h) before_[h + 1] = before_[h] + (Compute(HostId{h}) ? 1 : 0);

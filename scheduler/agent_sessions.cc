@@ -69,7 +69,8 @@ void AgentSessions::Send(SessionId session, v1::SchedulerMessage message) {
 void AgentSessions::Close(SessionId session, const absl::Status& status) {
   const std::shared_ptr<AgentStream> stream = Find(session);
   if (stream == nullptr) return;
-  Log(LogLevel::kWarning, "agent's stream closed", {{"node", stream->node()}, {"peer", stream->peer()}, {"why", std::string(status.message())}});
+  Log(LogLevel::kWarning, "agent's stream closed",
+      {{"node", stream->node()}, {"peer", stream->peer()}, {"why", std::string(status.message())}});
   stream->Close(status);
 }
 

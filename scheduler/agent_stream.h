@@ -57,8 +57,8 @@ class AgentStream : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Schedul
   std::atomic<Clock::rep> last_heard_;
   v1::AgentMessage incoming_;  // belongs to the read in flight
 
-  mutable Mutex mutex_;  // the loop sends, gRPC reports completions
-  std::string node_ ABSL_GUARDED_BY(mutex_);  // from Hello; empty before
+  mutable Mutex mutex_;                                                // the loop sends, gRPC reports completions
+  std::string node_ ABSL_GUARDED_BY(mutex_);                           // from Hello; empty before
   std::deque<v1::SchedulerMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // front: being written, if writing_
   size_t outgoing_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -154,10 +154,10 @@ TEST_F(BadInput, ThatIsNotUtf8NamesTheField) {
 
 TEST_F(BadInput, ThatIsNoMessageIsRefusedByEveryMethod) {
   const char* const methods[] = {
-      "JobService/SubmitJob",           "JobService/GetJob",          "JobService/ListJobs",     "JobService/CancelJob",
-      "JobService/WatchJobs",           "NodeService/GetNode",        "NodeService/ListNodes",   "NodeService/WatchNodes",
-      "NodeService/DrainNodes",         "NodeService/ResumeNodes",    "LogService/StreamLogs",   "TopologyService/ApplyTopology",
-      "TopologyService/GetTopology",    "PlacementService/Plan",
+      "JobService/SubmitJob",        "JobService/GetJob",       "JobService/ListJobs",   "JobService/CancelJob",
+      "JobService/WatchJobs",        "NodeService/GetNode",     "NodeService/ListNodes", "NodeService/WatchNodes",
+      "NodeService/DrainNodes",      "NodeService/ResumeNodes", "LogService/StreamLogs", "TopologyService/ApplyTopology",
+      "TopologyService/GetTopology", "PlacementService/Plan",
   };
   for (const char* method : methods) {
     const grpc::Status status = daemon_.Send(absl::StrCat("/closeknit.v1.", method), "\x0a\xff\xff\xff");

@@ -38,7 +38,8 @@ absl::Status Read(const Store& store, Table table, const std::function<void(absl
 
 absl::StatusOr<StoredState> Load(const Store& store) {
   StoredState stored;
-  RETURN_IF_ERROR(Read<v1::MetaRecord>(store, Table::kMeta, [&](absl::string_view, v1::MetaRecord meta) { stored.meta = std::move(meta); }));
+  RETURN_IF_ERROR(
+      Read<v1::MetaRecord>(store, Table::kMeta, [&](absl::string_view, v1::MetaRecord meta) { stored.meta = std::move(meta); }));
   RETURN_IF_ERROR(Read<v1::FabricRecord>(store, Table::kFabric,
                                          [&](absl::string_view, v1::FabricRecord fabric) { stored.fabric_record = std::move(fabric); }));
   RETURN_IF_ERROR(

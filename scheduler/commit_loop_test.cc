@@ -181,7 +181,9 @@ TEST(RestoreCore, RaisesTheTermOnDiskAndKeepsTheClustersId) {
   const std::unique_ptr<Store> store = NewMemoryStore();
   const auto meta = [&] {
     v1::MetaRecord record;
-    EXPECT_TRUE(store->Scan(Table::kMeta, [&](absl::string_view, absl::string_view value) { return record.ParseFromString(std::string(value)); }).ok());
+    EXPECT_TRUE(
+        store->Scan(Table::kMeta, [&](absl::string_view, absl::string_view value) { return record.ParseFromString(std::string(value)); })
+            .ok());
     return record;
   };
   ASSERT_TRUE(RestoreCore(store.get(), CoreConfig(), absl::Now()).ok());

@@ -84,7 +84,8 @@ TEST(Daemon, AFailedRankIsInTheVerdictAndFollowedLogsGoOnIntoTheNextAttempt) {
   const v1::Job running = daemon.WaitFor(id, [&](const v1::Job& job) { return job.state() == v1::JOB_STATE_RUNNING; });
   ASSERT_TRUE(fleet.WaitStarted(2, kPatience));
   fleet.ExitRank(running.attempt().placement().hosts(1), {id, 1}, 1, 3);
-  const v1::Job again = daemon.WaitFor(id, [](const v1::Job& job) { return job.attempt().number() == 2 && job.state() == v1::JOB_STATE_RUNNING; });
+  const v1::Job again =
+      daemon.WaitFor(id, [](const v1::Job& job) { return job.attempt().number() == 2 && job.state() == v1::JOB_STATE_RUNNING; });
   EXPECT_EQ(again.past_attempts(0).verdict().exit_code(), 3);
   EXPECT_EQ(again.past_attempts(0).verdict().rank(), 1);
   ASSERT_TRUE(fleet.WaitStarted(2, kPatience));
@@ -92,7 +93,8 @@ TEST(Daemon, AFailedRankIsInTheVerdictAndFollowedLogsGoOnIntoTheNextAttempt) {
   std::set<std::string> lines;
   for (v1::StreamLogsResponse chunk; stream->Read(&chunk);) lines.insert(chunk.data());
   EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_THAT(lines, ::testing::IsSupersetOf({"rank 0 of attempt 1\n", "rank 1 of attempt 1\n", "rank 0 of attempt 2\n", "rank 1 of attempt 2\n"}));
+  EXPECT_THAT(
+      lines, ::testing::IsSupersetOf({"rank 0 of attempt 1\n", "rank 1 of attempt 1\n", "rank 0 of attempt 2\n", "rank 1 of attempt 2\n"}));
 }
 
 TEST(Daemon, KeepsEveryAcknowledgedJobAndRaisesItsTermOverARestart) {

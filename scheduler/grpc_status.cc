@@ -76,7 +76,8 @@ absl::Status ParseRequest(const grpc::ByteBuffer& bytes, google::protobuf::Messa
 grpc::ByteBuffer ToByteBuffer(const google::protobuf::Message& message) {
   grpc::ByteBuffer bytes;
   bool own = false;
-  (void)grpc::GenericSerialize<grpc::ProtoBufferWriter, google::protobuf::Message>(message, &bytes, &own);  // fails for messages over 2 GiB only
+  (void)grpc::GenericSerialize<grpc::ProtoBufferWriter, google::protobuf::Message>(message, &bytes,
+                                                                                   &own);  // fails for messages over 2 GiB only
   return bytes;
 }
 

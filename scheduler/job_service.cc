@@ -56,7 +56,8 @@ absl::Status UnknownJob(JobId id) { return NotFound("JOB_NOT_FOUND", absl::StrCa
 
 class JobWatchStream : public WatchStream<JobId, JobWatcher> {
  public:
-  JobWatchStream(const ReadModel* model, const std::vector<JobId>& jobs) : model_(model), open_(jobs.begin(), jobs.end()), all_(jobs.empty()) {}
+  JobWatchStream(const ReadModel* model, const std::vector<JobId>& jobs)
+      : model_(model), open_(jobs.begin(), jobs.end()), all_(jobs.empty()) {}
 
  protected:
   bool Fill(const JobId& id, grpc::ByteBuffer* message, bool* last) override {

@@ -11,9 +11,9 @@
 namespace closeknit {
 
 // Every method takes its request as bytes: see ParseRequest.
-using RawJobService = v1::JobService::WithRawCallbackMethod_SubmitJob<v1::JobService::WithRawCallbackMethod_GetJob<
-    v1::JobService::WithRawCallbackMethod_ListJobs<v1::JobService::WithRawCallbackMethod_CancelJob<
-        v1::JobService::WithRawCallbackMethod_WatchJobs<v1::JobService::Service>>>>>;
+using RawJobService = v1::JobService::WithRawCallbackMethod_SubmitJob<
+    v1::JobService::WithRawCallbackMethod_GetJob<v1::JobService::WithRawCallbackMethod_ListJobs<
+        v1::JobService::WithRawCallbackMethod_CancelJob<v1::JobService::WithRawCallbackMethod_WatchJobs<v1::JobService::Service>>>>>;
 
 class JobService : public RawJobService {
  public:

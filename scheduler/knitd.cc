@@ -80,7 +80,8 @@ int Run(int argc, char** argv) {
     Log(LogLevel::kError, "cannot start", {{"why", std::string(daemon.status().message())}});
     return kCannotRun;
   }
-  Log(LogLevel::kInfo, "ready", {{"version", CLOSEKNIT_VERSION}, {"port", absl::StrCat((*daemon)->port())}, {"data", options.data_directory}});
+  Log(LogLevel::kInfo, "ready",
+      {{"version", CLOSEKNIT_VERSION}, {"port", absl::StrCat((*daemon)->port())}, {"data", options.data_directory}});
   int received = 0;
   sigwait(&signals, &received);
   Log(LogLevel::kInfo, "stopping; ranks run on", {{"signal", strsignal(received)}});

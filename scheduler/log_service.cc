@@ -20,11 +20,13 @@ absl::Status Check(const v1::StreamLogsRequest& request, const ReadModel& model)
   const uint64_t ranks = uint64_t{job.spec().nodes()} * job.spec().ranks_per_node();
   for (int i = 0; i < request.ranks_size(); ++i) {
     if (request.ranks(i) >= ranks) {
-      return InvalidField(absl::StrCat("ranks[", i, "]"), absl::StrCat("job ", job.job_id(), " has no rank ", request.ranks(i), "; 0..", ranks - 1));
+      return InvalidField(absl::StrCat("ranks[", i, "]"),
+                          absl::StrCat("job ", job.job_id(), " has no rank ", request.ranks(i), "; 0..", ranks - 1));
     }
   }
   if (request.attempt() > job.attempt().number()) {
-    return InvalidField("attempt", absl::StrCat("job ", job.job_id(), " has had ", job.attempt().number(), " attempts, not ", request.attempt()));
+    return InvalidField("attempt",
+                        absl::StrCat("job ", job.job_id(), " has had ", job.attempt().number(), " attempts, not ", request.attempt()));
   }
   if (!request.follow() && job.attempt().number() == 0) {
     return Precondition("NOT_STARTED", absl::StrCat("job/", job.job_id()), "it has not started yet; follow its logs to wait for it");

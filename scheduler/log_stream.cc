@@ -58,7 +58,8 @@ void LogStream::TakeAttempt() {
   } else if (attempt_ == 0) {
     attempt = job.attempt().number() == 0 ? nullptr : &job.attempt();
   } else {
-    for (uint32_t number = attempt_ + 1; attempt == nullptr && number <= job.attempt().number(); ++number) attempt = FindAttempt(job, number);
+    for (uint32_t number = attempt_ + 1; attempt == nullptr && number <= job.attempt().number(); ++number)
+      attempt = FindAttempt(job, number);
   }
   if (attempt != nullptr && HostsAreFinal(*attempt)) return ShowAttempt(job, *attempt);
   if (!request_.follow() || (HasEnded(job) && attempt == nullptr)) return FinishWith(absl::OkStatus());
@@ -112,10 +113,9 @@ void LogStream::Ask(size_t index) {
   request.set_max_bytes(kChunkBytes);
   if (!log.begun) request.set_tail_lines(request_.tail_lines());
   if (request_.follow()) *request.mutable_wait() = ToProtoDuration(open_ <= kWindow ? kLongWait : kShortWait);
-  const absl::Status asked =
-      sessions_->ReadLog(log.node, std::move(request), [self = self_, attempt = attempt_, index](absl::StatusOr<v1::LogData> data) {
-        self->Receive(attempt, index, std::move(data));
-      });
+  const absl::Status asked = sessions_->ReadLog(
+      log.node, std::move(request),
+      [self = self_, attempt = attempt_, index](absl::StatusOr<v1::LogData> data) { self->Receive(attempt, index, std::move(data)); });
   if (asked.ok()) return;
   --asked_;
   Miss(log, index, asked);
@@ -189,7 +189,8 @@ void LogStream::OnAttemptShown() {
   if (!to_write_.empty() || writing_) return;  // comes again when the last is written
   if (!request_.follow() || request_.attempt() != 0 || !unreachable_.empty()) {
     if (unreachable_.empty()) return FinishWith(absl::OkStatus());
-    return FinishWith(absl::UnavailableError(absl::StrCat("no logs from ", absl::StrJoin(unreachable_, ", "), ": no agent is connected there")));
+    return FinishWith(
+        absl::UnavailableError(absl::StrCat("no logs from ", absl::StrJoin(unreachable_, ", "), ": no agent is connected there")));
   }
   TakeAttempt();
 }

@@ -66,10 +66,10 @@ class LogStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public JobW
   AgentSessions* const sessions_;
   const v1::StreamLogsRequest request_;
 
-  Mutex mutex_;  // agents' answers, changes of the job and completions of writes come on different threads
-  uint32_t attempt_ ABSL_GUARDED_BY(mutex_) = 0;     // being shown; 0: none yet
+  Mutex mutex_;                                   // agents' answers, changes of the job and completions of writes come on different threads
+  uint32_t attempt_ ABSL_GUARDED_BY(mutex_) = 0;  // being shown; 0: none yet
   std::vector<RankLog> logs_ ABSL_GUARDED_BY(mutex_);  // of that attempt
-  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;          // not done
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;            // not done
   std::deque<size_t> to_ask_ ABSL_GUARDED_BY(mutex_);
   std::deque<size_t> to_retry_ ABSL_GUARDED_BY(mutex_);
   size_t asked_ ABSL_GUARDED_BY(mutex_) = 0;  // answers that are on the way

@@ -49,8 +49,7 @@ absl::StatusOr<v1::ListNodesResponse> ListNodes(const ReadModel& model, const v1
   const auto matches = [&](const v1::Node& node) {
     if (!names.empty() && !names.contains(node.name())) return false;
     if (!states.empty() && !states.contains(node.state())) return false;
-    return request.domain().empty() ||
-           std::find(node.domains().begin(), node.domains().end(), request.domain()) != node.domains().end();
+    return request.domain().empty() || std::find(node.domains().begin(), node.domains().end(), request.domain()) != node.domains().end();
   };
   v1::ListNodesResponse response;
   bool begun = request.page_token().empty(), more = false;

@@ -10,9 +10,9 @@
 
 namespace closeknit {
 
-using RawNodeService = v1::NodeService::WithRawCallbackMethod_GetNode<v1::NodeService::WithRawCallbackMethod_ListNodes<
-    v1::NodeService::WithRawCallbackMethod_WatchNodes<v1::NodeService::WithRawCallbackMethod_DrainNodes<
-        v1::NodeService::WithRawCallbackMethod_ResumeNodes<v1::NodeService::Service>>>>>;
+using RawNodeService = v1::NodeService::WithRawCallbackMethod_GetNode<
+    v1::NodeService::WithRawCallbackMethod_ListNodes<v1::NodeService::WithRawCallbackMethod_WatchNodes<
+        v1::NodeService::WithRawCallbackMethod_DrainNodes<v1::NodeService::WithRawCallbackMethod_ResumeNodes<v1::NodeService::Service>>>>>;
 
 class NodeService : public RawNodeService {
  public:

@@ -52,8 +52,7 @@ void WriteLog(const Notice& notice) {
     case Notice::Kind::kNodeState:
       return Log(LogLevel::kInfo, "node", {{"node", notice.node}, {"state", notice.detail}});
     case Notice::Kind::kRefusedReport:
-      return Log(LogLevel::kWarning, "report refused",
-                 {{"node", notice.node}, {"job", job}, {"attempt", attempt}, {"why", notice.detail}});
+      return Log(LogLevel::kWarning, "report refused", {{"node", notice.node}, {"job", job}, {"attempt", attempt}, {"why", notice.detail}});
   }
 }
 

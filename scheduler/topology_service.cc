@@ -30,8 +30,9 @@ void ApplyDescription(CommitLoop* loop, v1::ApplyTopologyRequest request, Commit
   if (!fabric.ok()) {
     const absl::Status& status = fabric.status();
     // The format's own error names its field already.
-    return answer(status.GetPayload("type.googleapis.com/google.rpc.BadRequest").has_value() ? status
-                                                                                            : InvalidField("description", status.message()));
+    return answer(status.GetPayload("type.googleapis.com/google.rpc.BadRequest").has_value()
+                      ? status
+                      : InvalidField("description", status.message()));
   }
   ApplyTopology event;
   event.request = std::move(request);

@@ -12,7 +12,8 @@ namespace closeknit {
 
 class SimulatedAgent : public grpc::ClientBidiReactor<v1::AgentMessage, v1::SchedulerMessage> {
  public:
-  SimulatedAgent(SimulatedFleet* fleet, v1::AgentService::Stub* stub, const std::string& host) : fleet_(fleet), fake_(host, fleet->options_.gpus) {
+  SimulatedAgent(SimulatedFleet* fleet, v1::AgentService::Stub* stub, const std::string& host)
+      : fleet_(fleet), fake_(host, fleet->options_.gpus) {
     stub->async()->Connect(&context_, this);
     v1::AgentMessage hello;
     *hello.mutable_hello() = fake_.Hello();

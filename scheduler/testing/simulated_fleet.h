@@ -25,10 +25,10 @@ class SimulatedFleet {
   struct Options {
     std::string target;  // HOST:PORT of the scheduler
     std::vector<std::string> hosts;
-    int gpus = 8;                                           // of each host
-    int connections = 4;                                    // TCP connections that the streams share
-    bool ranks_end_at_once = false;                         // with exit code 0, as soon as they are started
-    absl::Duration heartbeat = absl::Milliseconds(200);     // of every agent
+    int gpus = 8;                                        // of each host
+    int connections = 4;                                 // TCP connections that the streams share
+    bool ranks_end_at_once = false;                      // with exit code 0, as soon as they are started
+    absl::Duration heartbeat = absl::Milliseconds(200);  // of every agent
   };
   explicit SimulatedFleet(Options options);
   ~SimulatedFleet();  // breaks all streams

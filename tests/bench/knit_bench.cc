@@ -124,16 +124,17 @@ void BenchSubmits(const Options& options) {
     client->request.set_user("ada");
     client->submit = [raw = client.get(), &acknowledged, &running, &stop] {
       raw->context = new grpc::ClientContext;
-      raw->stub->async()->SubmitJob(raw->context, &raw->request, &raw->response, [raw, &acknowledged, &running, &stop](grpc::Status status) {
-        CHECK(status.ok()) << status.error_message();
-        delete raw->context;
-        ++acknowledged;
-        if (stop) {
-          --running;
-          return;
-        }
-        raw->submit();
-      });
+      raw->stub->async()->SubmitJob(raw->context, &raw->request, &raw->response,
+                                    [raw, &acknowledged, &running, &stop](grpc::Status status) {
+                                      CHECK(status.ok()) << status.error_message();
+                                      delete raw->context;
+                                      ++acknowledged;
+                                      if (stop) {
+                                        --running;
+                                        return;
+                                      }
+                                      raw->submit();
+                                    });
     };
     clients.push_back(std::move(client));
   }

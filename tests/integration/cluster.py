@@ -39,9 +39,9 @@ def alive(pid):
         return False
 
 
-def topology(racks, hosts_per_rack):
-    """A fabric in Slurm's format: racks r1.. of hosts h1.. under one core."""
-    lines = []
+def topology(racks, hosts_per_rack, gpus):
+    """A fabric in Slurm's format: racks r1.. of hosts h1.. under one core, `gpus` GPUs each."""
+    lines = [f"#closeknit: gpus={gpus}"]
     for rack in range(racks):
         first = rack * hosts_per_rack + 1
         lines.append(f"SwitchName=r{rack + 1} Nodes=h[{first}-{first + hosts_per_rack - 1}]")
@@ -97,7 +97,7 @@ class Cluster:
                     print(f"--- {name}\n{''.join(log.readlines()[-30:])}", flush=True)
 
     def write_topology(self):
-        with open(self.path("topology.yaml"), "w", encoding="utf-8") as file:
+        with open(self.path("topology.conf"), "w", encoding="utf-8") as file:
             file.write(topology(self.racks, self.hosts_per_rack, self.gpus))
 
     def spawn(self, name, argv):
@@ -113,7 +113,7 @@ class Cluster:
         if os.path.exists(port_file):
             os.unlink(port_file)
         argv = [f"{BIN}/knitd", "--listen", f"127.0.0.1:{self.port}", "--port-file", port_file, "--data", self.path("data"), "--metrics", "off"]
-        argv += ["--topology", self.path("topology.yaml")] + self.knitd_args
+        argv += ["--topology", self.path("topology.conf")] + self.knitd_args
         process = self.spawn("knitd", argv)
         if wait:
             self.port = int(wait_for(lambda: self.read_port(process), "knitd's port file"))

@@ -36,7 +36,7 @@ class GangTest(ClusterTestCase):
             expected = {
                 "RANK": rank, "LOCAL_RANK": rank % 2, "WORLD_SIZE": 8, "LOCAL_WORLD_SIZE": 2, "GROUP_RANK": node,
                 "GROUP_WORLD_SIZE": 4, "TORCHELASTIC_RESTART_COUNT": 0, "KNIT_JOB_ID": job, "KNIT_ATTEMPT": 1,
-                "KNIT_NODE": hosts[node], "CUDA_VISIBLE_DEVICES": rank % 2,
+                "KNIT_NODE": hosts[node], "CUDA_VISIBLE_DEVICES": "0,1",
             }
             for name, value in expected.items():
                 self.assertEqual(env.get(name), str(value), f"{name} of rank {rank}")

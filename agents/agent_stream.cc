@@ -3,10 +3,8 @@
 #include <utility>
 
 namespace closeknit {
-namespace {
 
-// A channel for each stream: its own connection, without the back-off that gRPC's channels share.
-std::shared_ptr<grpc::Channel> Dial(const std::string& target) {
+std::shared_ptr<grpc::Channel> DialScheduler(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
@@ -18,13 +16,11 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& target) {
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 
-}  // namespace
+AgentStream::AgentStream(std::shared_ptr<grpc::Channel> channel, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)), stub_(v1::AgentService::NewStub(std::move(channel))) {}
 
-AgentStream::AgentStream(const std::string& target, Callbacks callbacks)
-    : callbacks_(std::move(callbacks)), stub_(v1::AgentService::NewStub(Dial(target))) {}
-
-std::shared_ptr<AgentStream> AgentStream::Open(const std::string& target, v1::AgentMessage hello, Callbacks callbacks) {
-  const std::shared_ptr<AgentStream> stream(new AgentStream(target, std::move(callbacks)));
+std::shared_ptr<AgentStream> AgentStream::Open(std::shared_ptr<grpc::Channel> channel, v1::AgentMessage hello, Callbacks callbacks) {
+  const std::shared_ptr<AgentStream> stream(new AgentStream(std::move(channel), std::move(callbacks)));
   stream->self_ = stream;
   stream->stub_->async()->Connect(&stream->context_, stream.get());
   // Held until nothing is read any more: Send may start a write at any time before.
@@ -71,8 +67,8 @@ void AgentStream::OnReadDone(bool ok) {
 }
 
 void AgentStream::OnDone(const grpc::Status& status) {
-  callbacks_.on_end(absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()));
-  const std::shared_ptr<AgentStream> last = std::move(self_);
+  const auto on_end = callbacks_.on_end;  // outlives this
+  on_end(absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()), std::move(self_));
 }
 
 }  // namespace closeknit

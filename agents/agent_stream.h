@@ -18,15 +18,19 @@ namespace closeknit {
 // Messages may wait for a scheduler that does not read; beyond this many bytes the stream is given up.
 inline constexpr size_t kMaxQueuedBytes = 64 << 20;
 
-// Thread-safe. Lives until gRPC is done with it.
+// Makes a channel of its own connection, which no other channel of the process shares.
+std::shared_ptr<grpc::Channel> DialScheduler(const std::string& target);
+
+// Thread-safe.
 class AgentStream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::SchedulerMessage> {
  public:
-  // Called by gRPC's threads; on_end once, and last.
+  // Called by gRPC's threads; on_end once, and last, with the stream itself: neither it nor its channel may be destroyed by one of gRPC's
+  // threads (gRPC 1.51 ends its threads with the last channel, and one that ends itself aborts the process).
   struct Callbacks {
     std::function<void(v1::SchedulerMessage)> on_message;
-    std::function<void(absl::Status)> on_end;
+    std::function<void(absl::Status, std::shared_ptr<AgentStream>)> on_end;
   };
-  static std::shared_ptr<AgentStream> Open(const std::string& target, v1::AgentMessage hello, Callbacks callbacks);
+  static std::shared_ptr<AgentStream> Open(std::shared_ptr<grpc::Channel> channel, v1::AgentMessage hello, Callbacks callbacks);
 
   void Send(v1::AgentMessage message);
   void Cancel() { context_.TryCancel(); }
@@ -36,7 +40,7 @@ class AgentStream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Schedul
   void OnDone(const grpc::Status& status) override;
 
  private:
-  AgentStream(const std::string& target, Callbacks callbacks);
+  AgentStream(std::shared_ptr<grpc::Channel> channel, Callbacks callbacks);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Callbacks callbacks_;

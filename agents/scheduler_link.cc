@@ -27,6 +27,8 @@ SchedulerLink::SchedulerLink(EventLoop* loop, std::string target, Callbacks call
 SchedulerLink::~SchedulerLink() {
   loop_->Cancel(timer_);
   if (stream_ != nullptr) stream_->Cancel();
+  MutexLock lock(&mutex_);
+  while (open_ > 0) none_open_.Wait(&mutex_);
 }
 
 void SchedulerLink::Connect() {
@@ -35,15 +37,19 @@ void SchedulerLink::Connect() {
   began_ = absl::Now();
   v1::AgentMessage hello;
   *hello.mutable_hello() = callbacks_.hello();
-  // The loop outlives the link's streams: the program's last act is to leave it.
+  {
+    MutexLock lock(&mutex_);
+    ++open_;
+  }
+  const std::shared_ptr<grpc::Channel> last = std::exchange(channel_, DialScheduler(target_));
   stream_ = AgentStream::Open(
-      target_, std::move(hello),
+      channel_, std::move(hello),
       {.on_message =
            [this, generation](v1::SchedulerMessage message) {
              loop_->Post([this, generation, message = std::move(message)] { OnMessage(generation, message); });
            },
-       .on_end = [this, generation](
-                     absl::Status status) { loop_->Post([this, generation, status = std::move(status)] { OnEnd(generation, status); }); }});
+       .on_end = [this, generation](absl::Status status,
+                                    std::shared_ptr<AgentStream> stream) { Ended(generation, std::move(status), std::move(stream)); }});
   timer_ = loop_->After(kWelcomeTimeout, [this] { Drop(absl::StrCat("no Welcome within ", absl::FormatDuration(kWelcomeTimeout))); });
 }
 
@@ -62,6 +68,13 @@ void SchedulerLink::OnMessage(uint64_t generation, const v1::SchedulerMessage& m
     return Drop("the scheduler's first message is no Welcome");
   }
   callbacks_.on_message(message);
+}
+
+// By one of gRPC's threads: the loop is the one that lets go of the stream.
+void SchedulerLink::Ended(uint64_t generation, absl::Status status, std::shared_ptr<AgentStream> stream) {
+  loop_->Post([this, generation, status = std::move(status), stream = std::move(stream)] { OnEnd(generation, status); });
+  MutexLock lock(&mutex_);
+  if (--open_ == 0) none_open_.SignalAll();
 }
 
 void SchedulerLink::OnEnd(uint64_t generation, const absl::Status& status) {

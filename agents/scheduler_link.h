@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "agents/event_loop.h"
 #include "closeknit/v1/agent.grpc.pb.h"
+#include "proto/base/mutex.h"
 
 namespace closeknit {
 
@@ -32,7 +33,8 @@ class SchedulerLink {
     std::function<void()> on_down;                                // after a Welcome: the stream has ended
   };
   SchedulerLink(EventLoop* loop, std::string target, Callbacks callbacks);
-  ~SchedulerLink();  // ends the stream
+  // Ends the stream, and waits until gRPC is done with it.
+  ~SchedulerLink();
 
   void Start() { Connect(); }
   // Between the Hello and the end of a stream; else nothing: the next Hello says it all.
@@ -45,17 +47,24 @@ class SchedulerLink {
   void Connect();
   void OnMessage(uint64_t generation, const v1::SchedulerMessage& message);
   void OnEnd(uint64_t generation, const absl::Status& status);
+  void Ended(uint64_t generation, absl::Status status, std::shared_ptr<AgentStream> stream);
 
   EventLoop* const loop_;
   const std::string target_;
   const Callbacks callbacks_;
   absl::BitGen random_;
+  // A new stream has a new connection, and the old channel goes after the new one is in use: while there is a channel, gRPC keeps its
+  // threads.
+  std::shared_ptr<grpc::Channel> channel_;
   std::shared_ptr<AgentStream> stream_;  // nullptr between streams
   uint64_t generation_ = 0;              // of the stream; what an older one still says is not heard
   int failures_ = 0;                     // since a stream lasted
   bool welcomed_ = false;
   absl::Time began_;
   EventLoop::TimerId timer_ = 0;  // of the next try, or of the Welcome that is late
+  Mutex mutex_;                   // Ended is called by gRPC
+  CondVar none_open_;
+  int open_ ABSL_GUARDED_BY(mutex_) = 0;  // streams that gRPC is not done with
 };
 
 }  // namespace closeknit

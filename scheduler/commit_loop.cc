@@ -236,8 +236,8 @@ void CommitLoop::DropCore(const absl::Status& why) {
   store_status_ = absl::UnavailableError(absl::StrCat("the scheduler's store cannot be written: ", why.message()));
   core_ = nullptr;
   next_restore_ = Now() + kRestorePause;
+  sink_->StoreFailed(store_status_);  // first, as in Step: who was told of the failure finds it
   FailCalls(store_status_);
-  sink_->StoreFailed(store_status_);
 }
 
 void CommitLoop::TryRestore() {

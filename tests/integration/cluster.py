@@ -72,8 +72,7 @@ class Cluster:
             raise
         return self
 
-    def __exit__(self, *_):
-        failed = _[0] is not None
+    def __exit__(self, error, *_):
         for process in self.processes.values():
             if process.poll() is None:
                 process.kill()
@@ -83,7 +82,7 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        if failed:
+        if error is not None:
             self.print_logs()
         shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -198,23 +197,24 @@ class Cluster:
 
     # -- what runs on the "hosts"
 
-    def marked(self, marker):
-        """Pids of all live processes whose environment has this text."""
+    def marked(self, marker=""):
+        """Pids of all live processes of this cluster's jobs whose environment has this text. (Their environment names the spool.)"""
         found = []
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
                 continue
             try:
                 with open(f"/proc/{entry}/environ", "rb") as environ:
-                    if marker.encode() in environ.read() and alive(int(entry)):
-                        found.append(int(entry))
+                    text = environ.read()
+                if marker.encode() in text and f"{self.dir}/".encode() in text and alive(int(entry)):
+                    found.append(int(entry))
             except OSError:
                 continue
         return found
 
     def descendants(self):
         """Everything that a job of this cluster started: ranks and shims know this directory by environment or command line."""
-        found = set(self.marked(self.dir))
+        found = set(self.marked())
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
                 continue
@@ -246,6 +246,17 @@ class ClusterTestCase(unittest.TestCase):
     """Fails readably, and prints each test's name as it begins."""
 
     maxDiff = None
+
+    def enter(self, cluster):
+        """Begins a cluster that ends with the test; its daemons' logs are printed if the test fails."""
+        cluster.__enter__()
+        self.addCleanup(cluster.__exit__, None)
+        self.addCleanup(lambda: self.has_failed() and cluster.print_logs())
+        return cluster
+
+    def has_failed(self):
+        result = self._outcome.result
+        return any(case is self for case, _ in result.failures + result.errors)
 
     def assertHosts(self, job, hosts):
         self.assertEqual(job["attempt"]["placement"]["hosts"], hosts)

@@ -18,8 +18,7 @@ echo $i > {dir}/lines.$KNIT_JOB_ID.$RANK
 
 class CrashTest(ClusterTestCase):
     def setUp(self):
-        self.cluster = Cluster(racks=2, hosts_per_rack=2, gpus=2)
-        self.enterContext(self.cluster)
+        self.cluster = self.enter(Cluster(racks=2, hosts_per_rack=2, gpus=2))
 
     def start_gang(self, *args):
         job = self.cluster.submit("-N", "4", "--gpus-per-node", "2", *args, "--", "sh", "-c", RANK.format(dir=self.cluster.dir))

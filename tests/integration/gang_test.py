@@ -51,7 +51,10 @@ class GangTest(ClusterTestCase):
             self.assertEqual(listed, hosts, "the host file is in rank order")
 
     def test_run_follows_logs_and_exits_with_the_jobs_code(self):
-        result = self.cluster.knit_result("run", "-N", "2", "--gpus-per-node", "2", "--", "sh", "-c", "echo hello from $RANK; test $RANK != 3 || exit 7")
+        # Rank 3 fails only after all have spoken: its end stops the others.
+        spoken = self.cluster.path("spoken")
+        script = f"echo hello from $RANK; touch {spoken}.$RANK; test $RANK = 3 || sleep 100; while ! [ -e {spoken}.0 -a -e {spoken}.1 -a -e {spoken}.2 ]; do sleep 0.01; done; exit 7"
+        result = self.cluster.knit_result("run", "-N", "2", "--gpus-per-node", "2", "--grace", "1s", "--", "sh", "-c", script)
         self.assertEqual(result.returncode, 7, result.stderr)
         for rank in range(4):
             self.assertIn(f"hello from {rank}", result.stdout)

@@ -5,13 +5,11 @@
 #include <numeric>
 
 #include "placement/ring_cost.h"
+#include "placement/ring_layers.h"
 #include "proto/base/check.h"
 
 namespace closeknit {
 namespace {
-
-// [k]: the least cost of taking k hosts; kInfeasible where that cannot be.
-using CostOfCount = std::vector<RingCost>;
 
 // Racks with equally many usable hosts that are whole-free or not: they cost the same.
 struct RackClass {
@@ -20,28 +18,36 @@ struct RackClass {
   std::vector<DomainId> racks;
 };
 
+template <typename RingCost>
 class RingSearch {
  public:
-  RingSearch(const Usable& usable, const RingLimits& limits, const RingUnits& units, int n)
+  RingSearch(const Usable& usable, const RingLimits& limits, const RingUnits<RingCost>& units, int n)
       : usable_(usable), fabric_(usable.fabric()), limits_(limits), units_(units), n_(n) {}
 
   // The least cost of n hosts of a domain, beyond what touching the domain itself costs. `domains`: exactly so many of its children are
   // touched; 0: however many.
   RingCost Cost(DomainId id, int domains) {
     const Domain& domain = fabric_.domain(id);
-    if (usable_.Count(id) < n_ || !Multiple(domain.tier, n_)) return kInfeasible;
+    if (usable_.Count(id) < n_ || !Multiple(domain.tier, n_)) return kNone;
     if (domain.tier == 1) return 0;
     if (domain.tier == 2 && domains == 0) return Racks(id, n_, nullptr)[n_];
-    return Children(id, domains, nullptr);
-  }
-  void Take(DomainId id, int domains, std::vector<HostId>* hosts) {
-    const Domain& domain = fabric_.domain(id);
-    if (domain.tier == 1 || (domain.tier == 2 && domains == 0)) return TakeBelow(id, n_, hosts);
     std::vector<int> counts;
-    Children(id, domains, &counts);
+    return Children(id, domains, &counts);
+  }
+  // Takes them; false if there are none.
+  bool Take(DomainId id, int domains, std::vector<HostId>* hosts) {
+    const Domain& domain = fabric_.domain(id);
+    if (domain.tier == 1 || (domain.tier == 2 && domains == 0)) {
+      if (Cost(id, domains) >= kNone) return false;
+      TakeBelow(id, n_, hosts);
+      return true;
+    }
+    std::vector<int> counts;
+    if (usable_.Count(id) < n_ || !Multiple(domain.tier, n_) || Children(id, domains, &counts) >= kNone) return false;
     for (size_t i = 0; i < counts.size(); ++i) {
       if (counts[i] > 0) TakeBelow(domain.children[i], counts[i], hosts);
     }
+    return true;
   }
   // What touching a domain costs when k of its hosts are taken.
   RingCost Own(DomainId id, int k) const {
@@ -52,6 +58,10 @@ class RingSearch {
   }
 
  private:
+  // [k]: the least cost of taking k hosts; kNone where that cannot be.
+  using CostOfCount = std::vector<RingCost>;
+  static constexpr RingCost kNone = kInfeasible<RingCost>;
+
   bool Multiple(Tier tier, int k) const { return limits_.multiple_of[tier] == 0 || k % limits_.multiple_of[tier] == 0; }
   int Capacity(DomainId id) const {
     const int unit = std::max(1, limits_.multiple_of[fabric_.domain(id).tier]);
@@ -66,8 +76,8 @@ class RingSearch {
     if (domain.tier == 2) costs = Racks(id, most, nullptr);
     if (domain.tier > 2) costs = Combine(id, most, nullptr);
     for (int k = 1; k <= most; ++k) {
-      if (!Multiple(domain.tier, k)) costs[k] = kInfeasible;
-      if (costs[k] < kInfeasible) costs[k] += Own(id, k);
+      if (!Multiple(domain.tier, k)) costs[k] = kNone;
+      if (costs[k] < kNone) costs[k] += Own(id, k);
     }
     return costs;
   }
@@ -111,7 +121,7 @@ class RingSearch {
     const int limit = std::min(most + largest, std::accumulate(classes.begin(), classes.end(), 0, [&](int sum, const RackClass& of) {
                                  return sum + Room(of) * static_cast<int>(of.racks.size());
                                }));
-    CostOfCount room(limit + 1, kInfeasible);  // [v]: the least cost of racks with room for exactly v
+    CostOfCount room(limit + 1, kNone);  // [v]: the least cost of racks with room for exactly v
     room[0] = 0;
     std::vector<std::vector<bool>> taken;  // [bundle][v]
     for (const Bundle& bundle : bundles) {
@@ -121,21 +131,21 @@ class RingSearch {
       if (counts != nullptr) taken.emplace_back(limit + 1, false);
       for (int to = limit; to >= v; --to) {
         const RingCost cost = room[to - v] + each * static_cast<RingCost>(bundle.racks);
-        if (room[to - v] >= kInfeasible || cost >= room[to]) continue;
+        if (room[to - v] >= kNone || cost >= room[to]) continue;
         room[to] = cost;
         if (counts != nullptr) taken.back()[to] = true;
       }
     }
-    CostOfCount costs(most + 1, kInfeasible);
+    CostOfCount costs(most + 1, kNone);
     std::vector<int> best(most + 1, -1);
-    RingCost least = kInfeasible;
+    RingCost least = kNone;
     int at = -1;
     for (int v = limit; v >= 0; --v) {
-      if (room[v] < kInfeasible && room[v] <= least) {
+      if (room[v] < kNone && room[v] <= least) {
         least = room[v];
         at = v;
       }
-      if (v > most || least >= kInfeasible || !Multiple(1, v)) continue;
+      if (v > most || least >= kNone || !Multiple(1, v)) continue;
       costs[v] = least - units_.leftover[1] * static_cast<RingCost>(v);
       best[v] = at;
     }
@@ -187,12 +197,12 @@ class RingSearch {
     for (const DomainId child : children) {
       const CostOfCount own = Solve(child, most);
       const int reach = std::min<int>(most, static_cast<int>(costs.size() + own.size()) - 2);
-      CostOfCount next(reach + 1, kInfeasible);
+      CostOfCount next(reach + 1, kNone);
       std::vector<int> choice(counts != nullptr ? reach + 1 : 0, 0);
       for (int before = 0; before < static_cast<int>(costs.size()); ++before) {
-        if (costs[before] >= kInfeasible) continue;
+        if (costs[before] >= kNone) continue;
         for (int k = 0; k < static_cast<int>(own.size()) && before + k <= reach; ++k) {
-          if (own[k] >= kInfeasible || costs[before] + own[k] >= next[before + k]) continue;
+          if (own[k] >= kNone || costs[before] + own[k] >= next[before + k]) continue;
           next[before + k] = costs[before] + own[k];
           if (counts != nullptr) choice[before + k] = k;
         }
@@ -200,10 +210,10 @@ class RingSearch {
       costs = std::move(next);
       if (counts != nullptr) choices.push_back(std::move(choice));
     }
-    costs.resize(most + 1, kInfeasible);
+    costs.resize(most + 1, kNone);
     if (counts == nullptr) return costs;
     counts->assign(children.size(), 0);
-    if (costs[most] >= kInfeasible) return costs;
+    if (costs[most] >= kNone) return costs;
     int k = most;
     for (size_t i = children.size(); i-- > 0;) {
       (*counts)[i] = choices[i][k];
@@ -220,65 +230,32 @@ class RingSearch {
     std::sort(rooms.rbegin(), rooms.rend());
     int fewest = 0;
     for (int sum = 0; sum < n_; ++fewest) {
-      if (fewest == static_cast<int>(rooms.size()) || rooms[fewest] == 0) return kInfeasible;
+      if (fewest == static_cast<int>(rooms.size()) || rooms[fewest] == 0) return kNone;
       sum += rooms[fewest];
     }
-    if (domains != 0) return domains < fewest ? kInfeasible : Layers(id, domains, rooms, counts);
-    const int64_t slack = std::accumulate(rooms.begin(), rooms.begin() + fewest, int64_t{0}) - n_;
-    const int64_t states = int64_t{fewest} * rooms[0] - n_ + 1;
-    // With children of very different sizes the layers' states grow beyond those of the plain sum.
-    if (fewest * states * std::min<int64_t>(slack + 1, rooms[0]) <= int64_t{n_} * rooms[0]) {
-      const RingCost cost = Layers(id, fewest, rooms, counts);
-      if (cost < kInfeasible) return cost;  // else multiples of lower tiers leave too little in so few
-    }
-    return Combine(id, n_, counts)[n_];
+    if (domains != 0) return domains < fewest ? kNone : Layers(id, domains, counts);
+    const RingCost cost = Layers(id, fewest, counts);
+    if (cost < kNone) return cost;
+    return Combine(id, n_, counts)[n_];  // multiples of lower tiers leave too little in so few
   }
 
-  // Exactly c children are touched. The state is how far what was taken lies behind c times the largest room: with the fewest children
-  // possible that is never far.
-  RingCost Layers(DomainId id, int c, const std::vector<int>& rooms, std::vector<int>* counts) {
+  // Exactly c children are touched.
+  RingCost Layers(DomainId id, int c, std::vector<int>* counts) {
     const std::vector<DomainId>& children = fabric_.domain(id).children;
-    const int64_t largest = rooms[0];
-    const int64_t total = c * largest - n_;  // the state in the end
-    if (c > static_cast<int>(rooms.size()) || total < 0 || c > n_) return kInfeasible;
-    const size_t width = static_cast<size_t>(total) + 1;
-    std::vector<RingCost> costs((c + 1) * width, kInfeasible);  // [layer][behind]
-    costs[0] = 0;
-    std::vector<std::vector<int>> choices;  // [child][layer * width + behind]: hosts taken of it
+    std::vector<int> rooms;
+    std::vector<size_t> indices;  // of children with room
     for (size_t i = 0; i < children.size(); ++i) {
-      if (counts != nullptr) choices.emplace_back((c + 1) * width, 0);
       const int room = std::min(Capacity(children[i]), n_);
-      const int least = std::max<int>(1, static_cast<int>(largest - total));
-      if (room < least) continue;
-      const CostOfCount own = Solve(children[i], room);
-      for (int layer = std::min<int>(c, static_cast<int>(i) + 1); layer >= 1; --layer) {
-        for (int k = least; k <= room; ++k) {
-          if (own[k] >= kInfeasible) continue;
-          const size_t behind = static_cast<size_t>(largest - k);
-          const RingCost* const from = &costs[(layer - 1) * width];
-          RingCost* const to = &costs[layer * width];
-          for (size_t s = behind; s < width; ++s) {
-            const RingCost cost = from[s - behind] + own[k];
-            if (from[s - behind] >= kInfeasible || cost >= to[s]) continue;
-            to[s] = cost;
-            if (counts != nullptr) choices[i][layer * width + s] = k;
-          }
-        }
-      }
+      if (room == 0) continue;
+      rooms.push_back(room);
+      indices.push_back(i);
     }
-    const RingCost least = costs[c * width + width - 1];
-    if (counts == nullptr || least >= kInfeasible) return least;
+    std::vector<int> taken;
+    RingLayers<RingCost> layers(rooms, c, n_);
+    const RingCost cost = layers.Solve([&](size_t i) { return Solve(children[indices[i]], rooms[i]); }, &taken);
     counts->assign(children.size(), 0);
-    size_t s = width - 1;
-    int layer = c;
-    for (size_t i = children.size(); i-- > 0 && layer > 0;) {
-      const int k = choices[i][layer * width + s];
-      if (k == 0) continue;
-      (*counts)[i] = k;
-      s -= static_cast<size_t>(largest - k);
-      --layer;
-    }
-    return least;
+    for (size_t i = 0; i < taken.size(); ++i) (*counts)[indices[i]] = taken[i];
+    return cost;
   }
 
   void TakeBelow(DomainId id, int k, std::vector<HostId>* hosts) {
@@ -314,7 +291,7 @@ class RingSearch {
   const Usable& usable_;
   const Fabric& fabric_;
   const RingLimits& limits_;
-  const RingUnits& units_;
+  const RingUnits<RingCost>& units_;
   const int n_;
 };
 
@@ -334,47 +311,45 @@ Tier TooMany(const Fabric& fabric, const RingLimits& limits, const std::vector<H
   return 0;
 }
 
-}  // namespace
-
-std::optional<HostSet> TakeHosts(const Usable& usable, const RingLimits& limits, int n) {
+template <typename RingCost>
+std::optional<HostSet> Take(const Usable& usable, const RingLimits& limits, int n) {
   const Fabric& fabric = usable.fabric();
   const Domain& scope = fabric.domain(limits.scope);
   HostSet set;
-  {
-    const RingUnits units(fabric, 0);
-    RingSearch search(usable, limits, units, n);
-    if (search.Cost(limits.scope, 0) >= kInfeasible) return std::nullopt;
-    search.Take(limits.scope, 0, &set.hosts);
-  }
+  const RingUnits<RingCost> units(fabric, 0);
+  if (!RingSearch<RingCost>(usable, limits, units, n).Take(limits.scope, 0, &set.hosts)) return std::nullopt;
   const Tier tight = TooMany(fabric, limits, set.hosts);
   if (tight == 0) return set;
   if (tight >= scope.tier - 1) return std::nullopt;  // that number is the least there is
   // More children, until they hold the gang in few enough domains of the tier that was too many: the least number of children comes first
   // in the cost, then (exactly so where no tier lies between) the tier's own.
-  const RingUnits units(fabric, tight);
+  const RingUnits<RingCost> tight_units(fabric, tight);
   set.exact = tight >= scope.tier - 2;
   for (int children = 1; scope.tier > 1 && children <= static_cast<int>(scope.children.size()); ++children) {
-    RingSearch search(usable, limits, units, n);
-    if (search.Cost(limits.scope, children) >= kInfeasible) continue;
     set.hosts.clear();
-    search.Take(limits.scope, children, &set.hosts);
+    if (!RingSearch<RingCost>(usable, limits, tight_units, n).Take(limits.scope, children, &set.hosts)) continue;
     if (TooMany(fabric, limits, set.hosts) == 0) return set;
   }
   return std::nullopt;
 }
 
-std::optional<HostSet> TakeHostsInOne(const Usable& usable, RingLimits limits, Tier tier, int n, SpareRoom spare) {
+template <typename RingCost>
+std::optional<HostSet> TakeInOne(const Usable& usable, RingLimits limits, Tier tier, int n, SpareRoom spare) {
   const Fabric& fabric = usable.fabric();
-  const RingUnits units(fabric, 0);
-  RingSearch search(usable, limits, units, n);
+  const RingUnits<RingCost> units(fabric, 0);
+  RingSearch<RingCost> search(usable, limits, units, n);
+  std::vector<DomainId> fitting;
+  for (const DomainId id : fabric.DomainsAt(tier)) {
+    if (usable.Count(id) < n || usable.Count(fabric.DomainOf(fabric.domain(id).first_host, spare.tier)) < n + spare.hosts) continue;
+    fitting.push_back(id);
+  }
   std::vector<std::pair<RingCost, DomainId>> candidates;
   // What is touched above: the same number of domains whichever is chosen, but not the same ones. Children of one parent follow each other.
   std::optional<DomainId> parent;
   RingCost above = 0;
-  for (const DomainId id : fabric.DomainsAt(tier)) {
-    if (usable.Count(id) < n || usable.Count(fabric.DomainOf(fabric.domain(id).first_host, spare.tier)) < n + spare.hosts) continue;
-    const RingCost cost = search.Cost(id, 0);
-    if (cost >= kInfeasible) continue;
+  for (const DomainId id : fitting) {
+    const RingCost cost = fitting.size() == 1 ? 0 : search.Cost(id, 0);  // one needs no comparison
+    if (cost >= kInfeasible<RingCost>) continue;
     if (id != fabric.root() && parent != fabric.domain(id).parent) {
       parent = fabric.domain(id).parent;
       above = 0;
@@ -390,11 +365,25 @@ std::optional<HostSet> TakeHostsInOne(const Usable& usable, RingLimits limits, T
   std::make_heap(candidates.begin(), candidates.end(), dearer);
   while (!candidates.empty()) {
     limits.scope = candidates.front().second;
-    if (std::optional<HostSet> set = TakeHosts(usable, limits, n); set.has_value()) return set;
+    if (std::optional<HostSet> set = Take<RingCost>(usable, limits, n); set.has_value()) return set;
     std::pop_heap(candidates.begin(), candidates.end(), dearer);
     candidates.pop_back();
   }
   return std::nullopt;
+}
+
+// Whether all components of costs fit 64 bits, whichever tier is first.
+bool Narrow(const Fabric& fabric) { return RingUnits<uint64_t>(fabric, 0).complete; }
+
+}  // namespace
+
+std::optional<HostSet> TakeHosts(const Usable& usable, const RingLimits& limits, int n) {
+  return Narrow(usable.fabric()) ? Take<uint64_t>(usable, limits, n) : Take<WideCost>(usable, limits, n);
+}
+
+std::optional<HostSet> TakeHostsInOne(const Usable& usable, RingLimits limits, Tier tier, int n, SpareRoom spare) {
+  return Narrow(usable.fabric()) ? TakeInOne<uint64_t>(usable, limits, tier, n, spare)
+                                 : TakeInOne<WideCost>(usable, limits, tier, n, spare);
 }
 
 }  // namespace closeknit
